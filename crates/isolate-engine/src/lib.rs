@@ -1,0 +1,165 @@
+//! Brings V8 up inside the process that carries it.
+//!
+//! V8 comes in a stock executable (docs/v8.md). A worker is a shared library that is preloaded into that
+//! executable, takes over before its `main`, and never gives control back: no runtime of the carrier ever runs.
+//! The crate that is built as such a library says `isolate_engine::entry!(its_main)` once.
+//!
+//! V8 is started single-threaded, with its single-threaded platform: a process that is to be forked
+//! with a live isolate must not have other threads.
+
+/// The branch of V8 that the crate `v8` binds. Checked at build by `scripts/v8.sh` and again by [`start`].
+pub const V8_BRANCH: &str = "14.6.";
+
+/// Exit codes by which a worker says why it ended itself.
+pub mod exit {
+    /// V8 or an allocator could not get more memory.
+    pub const OUT_OF_MEMORY: i32 = 77;
+    /// V8 met a condition it cannot go on from.
+    pub const FATAL: i32 = 78;
+    /// Something called `abort`.
+    pub const ABORTED: i32 = 79;
+}
+
+/// Whether V8 may compile to machine code. Decided once per process, before V8 starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compiler {
+    /// Interpreter only: no executable memory is ever made after start, no WebAssembly.
+    Jitless,
+    /// All compilers.
+    Jit,
+}
+
+const COMMON_FLAGS: &str = concat!(
+    // Forking needs one thread.
+    "--single-threaded ",
+    // Catastrophic regular expressions become linear instead of eternal.
+    "--enable-experimental-regexp-engine-on-excessive-backtracks ",
+    // Stack traces of authors' code in errors; more than a screenful helps nobody.
+    "--stack-trace-limit=20 ",
+    // The main thread's stack is 8 MiB (the jail's RLIMIT_STACK); this never came near crashing.
+    "--stack-size=984",
+);
+
+/// Starts V8. Call once, first thing, while the process still has one thread and no filter.
+pub fn start(compiler: Compiler) -> Result<(), String> {
+    let version = v8::V8::get_version();
+    if !version.starts_with(V8_BRANCH) {
+        return Err(format!(
+            "this worker is built for V8 {V8_BRANCH}x and was started in an executable with V8 {version}"
+        ));
+    }
+    v8::V8::set_entropy_source(fill_random);
+    v8::V8::set_flags_from_string(COMMON_FLAGS);
+    if compiler == Compiler::Jitless {
+        v8::V8::set_flags_from_string("--jitless");
+    }
+    let platform = v8::new_single_threaded_default_platform(false).make_shared();
+    v8::V8::initialize_platform(platform);
+    v8::V8::initialize();
+    Ok(())
+}
+
+/// Fills the buffer from the kernel's generator; false if it could not.
+pub fn fill_random(buffer: &mut [u8]) -> bool {
+    let mut rest = buffer;
+    while !rest.is_empty() {
+        // SAFETY: the pointer and the length describe one live, exclusively borrowed slice.
+        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        match usize::try_from(got) {
+            Ok(n) if n > 0 => rest = &mut rest[n..],
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Ends the process at once: no destructors, no exit handlers, no flushing.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: `_exit` takes any code and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Makes the library that invokes it start `$main` (`fn() -> i32`) in place of the carrier's own `main`,
+/// and interposes the libc calls whose stock behaviour is wrong for a forked, filtered V8.
+#[macro_export]
+macro_rules! entry {
+    ($main:path) => {
+        mod carrier_entry {
+            type Main = unsafe extern "C" fn(
+                $crate::libc::c_int,
+                *mut *mut $crate::libc::c_char,
+                *mut *mut $crate::libc::c_char,
+            ) -> $crate::libc::c_int;
+            type Hook = *const $crate::libc::c_void;
+            type Start = unsafe extern "C" fn(
+                Main,
+                $crate::libc::c_int,
+                *mut *mut $crate::libc::c_char,
+                Hook,
+                Hook,
+                Hook,
+                Hook,
+            ) -> $crate::libc::c_int;
+
+            extern "C" fn worker_main(
+                _argc: $crate::libc::c_int,
+                _argv: *mut *mut $crate::libc::c_char,
+                _envp: *mut *mut $crate::libc::c_char,
+            ) -> $crate::libc::c_int {
+                $crate::exit_now($main())
+            }
+
+            /// libc's own start routine, called with our `main`.
+            ///
+            /// # Safety
+            /// Called once by the carrier's startup code with libc's documented arguments.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn __libc_start_main(
+                _main: Hook,
+                argc: $crate::libc::c_int,
+                argv: *mut *mut $crate::libc::c_char,
+                init: Hook,
+                fini: Hook,
+                rtld_fini: Hook,
+                stack_end: Hook,
+            ) -> $crate::libc::c_int {
+                // SAFETY: the next definition of this symbol is libc's, which has this signature; its
+                // arguments are passed on unchanged but for `main`, which is a function of the right type.
+                unsafe {
+                    let next = $crate::libc::dlsym($crate::libc::RTLD_NEXT, c"__libc_start_main".as_ptr());
+                    if next.is_null() {
+                        $crate::exit_now($crate::exit::ABORTED);
+                    }
+                    let start: Start = std::mem::transmute(next);
+                    start(worker_main, argc, argv, init, fini, rtld_fini, stack_end)
+                }
+            }
+
+            /// The carrier's V8 marks its heap MADV_DONTFORK; a forked child must keep the heap.
+            ///
+            /// # Safety
+            /// As `madvise(2)`.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn madvise(
+                address: *mut $crate::libc::c_void,
+                length: usize,
+                advice: $crate::libc::c_int,
+            ) -> $crate::libc::c_int {
+                if advice == $crate::libc::MADV_DONTFORK {
+                    return 0;
+                }
+                // SAFETY: the caller's arguments, passed on.
+                unsafe { $crate::libc::syscall($crate::libc::SYS_madvise, address, length, advice) as _ }
+            }
+
+            /// An abort would raise a signal, which no filter allows; this keeps the cause readable.
+            #[unsafe(no_mangle)]
+            pub extern "C" fn abort() -> ! {
+                $crate::exit_now($crate::exit::ABORTED)
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+pub use libc;
