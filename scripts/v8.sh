@@ -9,7 +9,8 @@ crate_version=146.9.0
 node_version=26.10.0
 v8_branch=14.6
 
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 say() { printf '%s\n' "$*" >&2; }
 die() {
   say "error: $1"
@@ -30,7 +31,7 @@ case $(uname -m) in
 esac
 
 out=target/v8
-stamp="$crate_version $package@$node_version $(sha256sum <"$0" | cut -c1-16)"
+stamp="$crate_version $package@$node_version $(sha256sum <"$self" | cut -c1-16)"
 if [ "$(cat $out/stamp 2>/dev/null)" = "$stamp" ] && [ -x $out/node/bin/node ] && [ -f $out/librusty_v8.a ]; then
   exit 0
 fi
@@ -44,7 +45,7 @@ say "fetching $package@$node_version from npm (once)"
 tarball=$(echo "$work"/*.tgz)
 have=sha512-$(openssl dgst -sha512 -binary "$tarball" | base64 -w0)
 [ "$have" = "$integrity" ] || die "integrity mismatch for $package@$node_version: expected $integrity, got $have" \
-  "the registry served something else than what is pinned in $0; do not use it"
+  "the registry served something else than what is pinned in scripts/v8.sh; do not use it"
 mkdir "$work/node" && tar -xzf "$tarball" -C "$work/node" --strip-components=1
 header=$work/node/include/node/v8-version.h
 found=$(awk '/define V8_MAJOR_VERSION/{a=$3} /define V8_MINOR_VERSION/{b=$3} END{print a "." b}' "$header")
