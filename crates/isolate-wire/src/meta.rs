@@ -29,7 +29,7 @@ pub struct Fork {
     pub role: Role,
     /// Lowered for good in the new process and what it forks.
     pub memory_mb: u64,
-    /// CPU time of one call.
+    /// CPU time of the call, in a process that serves one.
     pub cpu_ms: u64,
 }
 
@@ -61,6 +61,8 @@ pub struct Call {
     /// Which of the loaded servers, in the order of loading.
     pub server: u32,
     pub result_bytes: u64,
+    /// CPU time of this call, in a process that serves many.
+    pub cpu_ms: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,7 +88,8 @@ pub struct Ended {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub cpu_us: u64,
-    pub peak_rss_kb: u64,
+    /// Peak of resident memory above the base zygote's.
+    pub memory_kb: u64,
 }
 
 /// What a call used, as its own process saw it.

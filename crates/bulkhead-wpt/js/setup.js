@@ -1,0 +1,98 @@
+// The embedder of the test runner: answers fetches from the checkout and collects what the harness says.
+// Evaluated before the web APIs are there; everything that needs them runs later.
+(natives) => {
+  const ORIGIN = "http://web-platform.test:8000";
+  let context;
+  let exports;
+  let done = false;
+  let status = null;
+  let checks = [];
+  /** Answers of the host that wait for the next turn. */
+  let answers = [];
+  const bodies = new Map();
+  let nextBody = 1;
+
+  const types = { json: "application/json", js: "text/javascript", html: "text/html", txt: "text/plain", css: "text/css" };
+
+  function answer(op, meta, body) {
+    if (op === "fetch_read") {
+      const chunk = bodies.get(meta.id);
+      bodies.delete(meta.id);
+      return chunk === undefined ? { meta: { done: true } } : { meta: { done: false }, body: chunk };
+    }
+    if (op !== "fetch") return { meta: {} };
+    const url = new URL(meta.url);
+    const data = url.origin === ORIGIN ? natives.readFile(decodeURIComponent(url.pathname)) : undefined;
+    if (url.origin !== ORIGIN) throw Object.assign(new Error(`no route to ${url.host}`), { code: "unreachable" });
+    const head = { status: data ? 200 : 404, statusText: data ? "OK" : "Not Found", url: meta.url.split("#")[0], redirected: false };
+    const type = types[url.pathname.split(".").pop()] ?? "application/octet-stream";
+    const id = nextBody++;
+    bodies.set(id, data ?? new TextEncoder().encode("not found"));
+    return { meta: { ...head, headers: [["content-type", type]], bodyId: id } };
+  }
+
+  const embedder = {
+    hostCall(op, meta, body) {
+      return new Promise((resolve, reject) => {
+        answers.push(() => {
+          try {
+            const { meta: out, body: data } = answer(op, JSON.parse(meta), body);
+            resolve({ meta: JSON.stringify(out), body: data ?? new Uint8Array(0) });
+          } catch (error) {
+            reject(error);
+          }
+        });
+      });
+    },
+    log: (level, text) => natives.print(`[${level}] ${text}`),
+    now: natives.now,
+    asyncContext: () => context,
+    setAsyncContext: (value) => {
+      context = value;
+    },
+  };
+
+  return {
+    embedder,
+    begin(path, installed) {
+      exports = installed;
+      const href = `${ORIGIN}/${path.replace(/\.(any|window)\.js/, ".any.html")}`;
+      exports.setBaseUrl?.(href);
+      const url = new URL(href);
+      const location = {};
+      for (const key of ["href", "origin", "protocol", "host", "hostname", "port", "pathname", "search", "hash"]) location[key] = url[key];
+      location.toString = () => href;
+      globalThis.location = location;
+      globalThis.GLOBAL = { isWindow: () => false, isWorker: () => false, isShadowRealm: () => false };
+      globalThis.gc = natives.collect;
+      globalThis.bulkhead = { ...exports, forkRandom: natives.forkRandom };
+      globalThis.importScripts = () => {
+        throw new TypeError("importScripts is not supported");
+      };
+    },
+    harnessLoaded() {
+      add_result_callback((test) => {
+        checks.push({ name: String(test.name), passed: test.status === 0, message: test.message == null ? null : String(test.message) });
+      });
+      add_completion_callback((tests, harness) => {
+        done = true;
+        if (harness.status !== 0 && harness.status !== 3) status = String(harness.message ?? "the harness failed");
+      });
+    },
+    loaded() {
+      globalThis.done?.();
+    },
+    turn() {
+      if (done) return -1;
+      const ready = answers;
+      answers = [];
+      for (const each of ready) each();
+      const next = exports.runTimers();
+      if (done) return -1;
+      return ready.length > 0 || answers.length > 0 ? 0 : next < 0 ? 5 : next;
+    },
+    results(error) {
+      return JSON.stringify({ checks, error: error ?? status });
+    },
+  };
+};

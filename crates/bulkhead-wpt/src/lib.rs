@@ -1,0 +1,13 @@
+//! Runs web-platform-tests against the web APIs of the isolate.
+//!
+//! One isolate with the APIs installed is made first; each test file then runs in a fork of that process, just as
+//! tenants' code does, with a time limit.
+
+mod checkout;
+mod child;
+mod cli;
+mod realm;
+mod report;
+mod runner;
+
+isolate_engine::entry!(crate::runner::main);

@@ -1,0 +1,1 @@
+export * from "npm:web-streams-polyfill";

@@ -1,0 +1,186 @@
+//! A sealed process that serves calls.
+
+use crate::account::Accounts;
+use crate::channel::Channel;
+use crate::natives::{self, State};
+use crate::realm::Engine;
+use crate::server;
+use crate::zygote;
+use isolate_wire::{Call, FailCode, Fork, Frame, Kind, Load, Operation, Refused};
+use jail::process;
+use jail::seccomp::Filter;
+use std::time::Duration;
+
+/// Serves one call and ends. What waits here ready is a whole process of its own.
+pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, filter: &Filter) -> i32 {
+    engine.warm();
+    // Armed before the filter takes away the means to change it.
+    let budget = Duration::from_millis(fork.cpu_ms);
+    if process::arm_cpu_timer(Some(budget)).is_err() || filter.install().is_err() {
+        return 1;
+    }
+    *engine.state() = State::serving(Accounts::open_one());
+    let Ok(frame) = channel.receive() else { return 0 };
+    if frame.kind != Kind::Call || !begin(&mut engine, &frame) {
+        return 1;
+    }
+    while !engine.state().calls.is_empty() {
+        if !turn(&mut engine, &mut channel) {
+            return 0;
+        }
+    }
+    0
+}
+
+/// Serves calls, several at a time, until the host closes the channel.
+pub fn serve_many(mut engine: Engine, mut channel: Channel, filter: &Filter) -> i32 {
+    engine.warm();
+    if filter.install().is_err() {
+        return 1;
+    }
+    *engine.state() = State::serving(Accounts::open_many());
+    while turn(&mut engine, &mut channel) {}
+    0
+}
+
+/// One piece of work: due timers, then one frame. False when the host is gone.
+fn turn(engine: &mut Engine, channel: &mut Channel) -> bool {
+    // With no call in flight nothing of the tenant's runs, whatever timers it left.
+    let timeout = if engine.state().calls.is_empty() { None } else { run_timers(engine) };
+    if timeout.is_some() && engine.state().calls.is_empty() {
+        return true;
+    }
+    match channel.receive_within(timeout) {
+        Ok(Some(frame)) => handle(engine, &frame),
+        Ok(None) => true,
+        Err(_) => false,
+    }
+}
+
+fn handle(engine: &mut Engine, frame: &Frame) -> bool {
+    match frame.kind {
+        Kind::Call => begin(engine, frame),
+        Kind::Load => load(engine, frame),
+        Kind::Reply => {
+            settle_host_call(engine, frame.id, Ok((&frame.meta, &frame.body)));
+            true
+        }
+        Kind::Refuse => match frame.meta::<Refused>() {
+            Ok(refused) => {
+                settle_host_call(engine, frame.id, Err(refused));
+                true
+            }
+            Err(_) => false,
+        },
+        Kind::Abort => {
+            abort(engine, frame.id);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Runs the code of the call up to where it waits.
+fn begin(engine: &mut Engine, frame: &Frame) -> bool {
+    let Ok(call) = frame.meta::<Call>() else { return false };
+    let Ok(input) = std::str::from_utf8(&frame.body) else { return false };
+    let id = frame.id;
+    let state = engine.state();
+    state.calls.insert(id, call.result_bytes);
+    state.accounts.open(id, Duration::from_millis(call.cpu_ms));
+    state.accounts.switch_to(id);
+    {
+        let realm = engine.realms.get(call.server as usize);
+        v8::scope!(let scope, &mut engine.isolate);
+        let Some(realm) = realm else { return false };
+        let context = v8::Local::new(scope, &realm.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let current = v8::Integer::new_from_unsigned(scope, id);
+        scope.set_continuation_preserved_embedder_data(current.into());
+        v8::tc_scope!(let scope, scope);
+        let operation = match call.operation {
+            Operation::Tool => "tool",
+            Operation::Resource => "resource",
+            Operation::Prompt => "prompt",
+        };
+        let ran = (|| {
+            let operation = v8::String::new(scope, operation)?;
+            let name = v8::String::new(scope, &call.name)?;
+            let input = v8::String::new(scope, input)?;
+            let run = v8::Local::new(scope, &realm.call);
+            let (receiver, server) = (v8::undefined(scope).into(), v8::Integer::new(scope, 0));
+            run.call(scope, receiver, &[current.into(), operation.into(), name.into(), server.into(), input.into()])
+        })();
+        if ran.is_none() {
+            let message = "the call could not be started: the input may be too large for V8".to_owned();
+            natives::report_failure(scope, id, FailCode::ToolError, message);
+        }
+        let none = v8::undefined(scope);
+        scope.set_continuation_preserved_embedder_data(none.into());
+    }
+    finish_turn(engine);
+    true
+}
+
+fn load(engine: &mut Engine, frame: &Frame) -> bool {
+    let Ok(load) = frame.meta::<Load>() else { return false };
+    if process::arm_cpu_timer(Some(Duration::from_millis(load.cpu_ms))).is_err() {
+        return false;
+    }
+    engine.state().serving = false;
+    let loaded = server::load(engine, &load, &frame.body);
+    engine.state().serving = true;
+    process::arm_cpu_timer(None).is_ok() && zygote::answer_load(loaded).is_ok()
+}
+
+fn settle_host_call(engine: &mut Engine, id: u32, reply: Result<(&[u8], &[u8]), Refused>) {
+    let state = engine.state();
+    let call = state.asked_by(id);
+    state.accounts.switch_to(call);
+    {
+        let Some(realm) = engine.realms.first() else { return };
+        v8::scope!(let scope, &mut engine.isolate);
+        let context = v8::Local::new(scope, &realm.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        natives::settle_host_call(scope, id, reply);
+    }
+    finish_turn(engine);
+}
+
+fn abort(engine: &mut Engine, id: u32) {
+    engine.state().accounts.switch_to(id);
+    for realm in &engine.realms {
+        v8::scope!(let scope, &mut engine.isolate);
+        let context = v8::Local::new(scope, &realm.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let abort = v8::Local::new(scope, &realm.abort);
+        let (receiver, id) = (v8::undefined(scope).into(), v8::Integer::new_from_unsigned(scope, id).into());
+        abort.call(scope, receiver, &[id]);
+    }
+    finish_turn(engine);
+}
+
+/// Runs what is due, realm by realm; gives the time until the next timer, `None` if there is none.
+fn run_timers(engine: &mut Engine) -> Option<Duration> {
+    let mut next: Option<f64> = None;
+    for realm in &engine.realms {
+        v8::scope!(let scope, &mut engine.isolate);
+        let context = v8::Local::new(scope, &realm.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let run = v8::Local::new(scope, &realm.run_timers);
+        let receiver = v8::undefined(scope).into();
+        let wait = run.call(scope, receiver, &[]).and_then(|wait| wait.number_value(scope)).unwrap_or(-1.0);
+        if wait >= 0.0 {
+            next = Some(next.map_or(wait, |n: f64| n.min(wait)));
+        }
+    }
+    finish_turn(engine);
+    // A poll never returns early, so a timer that is due in a fraction of a millisecond waits a whole one.
+    next.map(|ms| Duration::from_millis(ms.ceil().clamp(0.0, 86_400_000.0) as u64))
+}
+
+/// Everything that became ready runs before anything else is read.
+fn finish_turn(engine: &mut Engine) {
+    engine.isolate.perform_microtask_checkpoint();
+    engine.state().accounts.stop();
+}

@@ -1,0 +1,167 @@
+//! The isolate, and a realm per loaded server: a context with the web APIs and the runtime.
+
+use crate::natives::{self, State};
+use isolate_engine::exit;
+use std::ffi::{c_char, c_void};
+
+/// V8 with at least one realm ready for a server.
+pub struct Engine {
+    // Globals go before the isolate that owns them.
+    pub realms: Vec<Realm>,
+    spare: Option<Realm>,
+    limited: bool,
+    pub isolate: v8::OwnedIsolate,
+}
+
+/// A context and the functions of the runtime in it.
+pub struct Realm {
+    pub context: v8::Global<v8::Context>,
+    pub adopt: v8::Global<v8::Function>,
+    pub adopt_script: v8::Global<v8::Function>,
+    pub call: v8::Global<v8::Function>,
+    pub abort: v8::Global<v8::Function>,
+    pub run_timers: v8::Global<v8::Function>,
+    pub clear_timers: v8::Global<v8::Function>,
+    pub format_error: v8::Global<v8::Function>,
+    warm: v8::Global<v8::Function>,
+}
+
+impl Engine {
+    /// Runs trusted code only, outside the jail: V8 reads time zone and locale data here, once.
+    pub fn new(heap_mb: u64) -> Result<Engine, String> {
+        let heap = usize::try_from(heap_mb << 20).map_err(|_| "the heap limit is too large".to_owned())?;
+        let mut isolate = v8::Isolate::new(v8::CreateParams::default().heap_limits(0, heap));
+        v8::V8::set_fatal_error_handler(fatal);
+        isolate.set_oom_error_handler(out_of_memory);
+        isolate.add_near_heap_limit_callback(near_heap_limit, std::ptr::null_mut());
+        isolate.set_allow_atomics_wait(false);
+        isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
+        isolate.set_host_import_module_dynamically_callback(crate::server::refuse_dynamic_import);
+        isolate.set_slot(State::default());
+        let spare = Realm::new(&mut isolate)?;
+        let mut engine = Engine { realms: Vec::new(), spare: Some(spare), limited: false, isolate };
+        engine.preheat()?;
+        Ok(engine)
+    }
+
+    /// First uses that are slow, or need files: done before the jail, inherited by every fork.
+    fn preheat(&mut self) -> Result<(), String> {
+        const FIRST_USES: &str = "new Date(2026, 1, 1).toLocaleString('de-DE'); new Date().getTimezoneOffset(); \
+             new Intl.DateTimeFormat().resolvedOptions().timeZone; 'a'.localeCompare('b'); \
+             new Intl.NumberFormat('en', { style: 'currency', currency: 'EUR' }).format(12); \
+             'İ'.normalize('NFKD').toLowerCase(); /\\p{L}/u.test('x'); new Intl.Collator().compare('a', 'b');";
+        let realm = self.spare.as_ref().ok_or("there is no realm to warm")?;
+        {
+            v8::scope!(let scope, &mut self.isolate);
+            let context = v8::Local::new(scope, &realm.context);
+            let scope = &mut v8::ContextScope::new(scope, context);
+            let source = v8::String::new(scope, FIRST_USES).ok_or("out of memory")?;
+            let ran = v8::Script::compile(scope, source, None).and_then(|script| script.run(scope));
+            ran.ok_or("the warm-up script failed")?;
+        }
+        for _ in 0..20 {
+            self.warm();
+        }
+        Ok(())
+    }
+
+    /// The realm for the next server. The first one is there already; more are made when a compartment holds several.
+    pub fn next_realm(&mut self) -> Result<Realm, String> {
+        match self.spare.take() {
+            Some(realm) => Ok(realm),
+            None => Realm::new(&mut self.isolate),
+        }
+    }
+
+    /// Takes the way of a call with trusted code, so that this process has touched the pages it will need.
+    pub fn warm(&mut self) {
+        let Some(realm) = self.realms.last().or(self.spare.as_ref()) else { return };
+        {
+            v8::scope!(let scope, &mut self.isolate);
+            let context = v8::Local::new(scope, &realm.context);
+            let scope = &mut v8::ContextScope::new(scope, context);
+            let warm = v8::Local::new(scope, &realm.warm);
+            let receiver = v8::undefined(scope).into();
+            warm.call(scope, receiver, &[]);
+        }
+        self.isolate.perform_microtask_checkpoint();
+    }
+
+    pub fn state(&mut self) -> &mut State {
+        self.isolate.get_slot_mut::<State>().expect("the state is set when the engine is made")
+    }
+
+    /// Forgets what must not be the same in two forks.
+    pub fn after_fork(&self) {
+        isolate_web::after_fork();
+    }
+
+    pub fn limited(&self) -> bool {
+        self.limited
+    }
+
+    /// Lowers V8's own heap limit; the kernel's limit on the process stands behind it.
+    pub fn limit_heap(&mut self, memory_mb: u64) {
+        let limit = usize::try_from(memory_mb << 20).unwrap_or(usize::MAX);
+        // Removing the callback is how V8 takes a new limit; nothing runs in between.
+        self.isolate.remove_near_heap_limit_callback(near_heap_limit, limit);
+        self.isolate.add_near_heap_limit_callback(near_heap_limit, std::ptr::null_mut());
+        self.limited = true;
+    }
+}
+
+impl Realm {
+    fn new(isolate: &mut v8::OwnedIsolate) -> Result<Realm, String> {
+        const RUNTIME: &str = include_str!("../js/runtime.js");
+        v8::scope!(let scope, isolate);
+        let context = v8::Context::new(scope, Default::default());
+        context.set_allow_generation_from_strings(false);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let embedder = natives::embedder(scope).ok_or("out of memory")?;
+        let web = isolate_web::install(scope, embedder)?.exports;
+        let natives = natives::natives(scope).ok_or("out of memory")?;
+
+        let source = v8::String::new(scope, RUNTIME).ok_or("out of memory")?;
+        let name = v8::String::new(scope, "bulkhead:runtime").ok_or("out of memory")?;
+        let origin = v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, 0, None, false, false, false, None);
+        let script = v8::Script::compile(scope, source, Some(&origin)).ok_or("the runtime does not compile")?;
+        let factory = script.run(scope).ok_or("the runtime does not run")?;
+        let factory: v8::Local<v8::Function> = factory.try_into().map_err(|_| "the runtime is not a function")?;
+        let receiver = v8::undefined(scope).into();
+        let made = factory.call(scope, receiver, &[natives.into(), web.into()]).ok_or("the runtime threw")?;
+        let made: v8::Local<v8::Object> = made.try_into().map_err(|_| "the runtime gave no object")?;
+
+        let function = |holder: v8::Local<v8::Object>, name: &str| -> Result<v8::Global<v8::Function>, String> {
+            let key = v8::String::new(scope, name).ok_or("out of memory")?;
+            let value = holder.get(scope, key.into()).ok_or_else(|| format!("`{name}` threw"))?;
+            let function: v8::Local<v8::Function> = value.try_into().map_err(|_| format!("`{name}` is no function"))?;
+            Ok(v8::Global::new(scope, function))
+        };
+        Ok(Realm {
+            adopt: function(made, "adopt")?,
+            adopt_script: function(made, "adoptScript")?,
+            call: function(made, "call")?,
+            abort: function(made, "abort")?,
+            warm: function(made, "warm")?,
+            run_timers: function(web, "runTimers")?,
+            clear_timers: function(web, "clearTimers")?,
+            format_error: function(web, "formatError")?,
+            context: v8::Global::new(scope, context),
+        })
+    }
+}
+
+extern "C" fn near_heap_limit(_: *mut c_void, _current: usize, _initial: usize) -> usize {
+    isolate_engine::exit_now(exit::OUT_OF_MEMORY)
+}
+
+unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomDetails) {
+    isolate_engine::exit_now(exit::OUT_OF_MEMORY)
+}
+
+/// Collections that outgrow what V8 can address end here, too: that is memory, not a fault.
+fn fatal(_file: &str, _line: i32, message: &str) {
+    let memory = ["out of memory", "OOM", "size error", "invalid size", "invalid table size", "allocation failed"];
+    let code = if memory.iter().any(|m| message.contains(m)) { exit::OUT_OF_MEMORY } else { exit::FATAL };
+    isolate_engine::exit_now(code)
+}

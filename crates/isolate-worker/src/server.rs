@@ -1,0 +1,203 @@
+//! Loading a server: a module, or a bare script.
+
+use crate::realm::{Engine, Realm};
+use isolate_wire::Load;
+use std::time::Duration;
+
+/// Evaluates the source in a realm of its own and gives its surface as JSON, or the author's error.
+pub fn load(engine: &mut Engine, load: &Load, source: &[u8]) -> Result<String, String> {
+    let source = std::str::from_utf8(source).map_err(|_| "the source is not UTF-8".to_owned())?;
+    let realm = engine.next_realm()?;
+    let surface = adopt(engine, &realm, &load.name, source)?;
+    if surface.len() as u64 > load.surface_bytes {
+        return Err(format!(
+            "the server's surface has {} bytes of JSON, {} are allowed",
+            surface.len(),
+            load.surface_bytes
+        ));
+    }
+    engine.realms.push(realm);
+    Ok(surface)
+}
+
+fn adopt(engine: &mut Engine, realm: &Realm, name: &str, source: &str) -> Result<String, String> {
+    let (module, is_script) = compile(engine, realm, name, source)?;
+    evaluate(engine, realm, &module)?;
+    v8::scope!(let scope, &mut engine.isolate);
+    let context = v8::Local::new(scope, &realm.context);
+    let scope = &mut v8::ContextScope::new(scope, context);
+    v8::tc_scope!(let scope, scope);
+    let surface = (|| {
+        let module = v8::Local::new(scope, &module);
+        let namespace: v8::Local<v8::Object> = module.get_module_namespace().try_into().ok()?;
+        let key = v8::String::new(scope, "default")?;
+        let exported = namespace.get(scope, key.into())?;
+        let adopt = v8::Local::new(scope, if is_script { &realm.adopt_script } else { &realm.adopt });
+        let receiver = v8::undefined(scope).into();
+        adopt.call(scope, receiver, &[exported])
+    })();
+    let surface = match surface {
+        Some(surface) => surface.to_rust_string_lossy(scope),
+        None => {
+            let error = scope.exception();
+            return Err(describe(scope, realm, error));
+        }
+    };
+    // Timers of the initialisation never fire in a call.
+    let clear = v8::Local::new(scope, &realm.clear_timers);
+    let receiver = v8::undefined(scope).into();
+    clear.call(scope, receiver, &[]);
+    Ok(surface)
+}
+
+/// As a module; if that does not parse, as the body of a function of `input` and `ctx`.
+fn compile(
+    engine: &mut Engine,
+    realm: &Realm,
+    name: &str,
+    source: &str,
+) -> Result<(v8::Global<v8::Module>, bool), String> {
+    match compile_module(engine, realm, name, source) {
+        Ok(module) => Ok((module, false)),
+        Err(error) => {
+            // One line before and one after, so that line numbers stay the author's.
+            let wrapped = format!("export default async function (input, ctx) {{ {source}\n}}");
+            match compile_module(engine, realm, name, &wrapped) {
+                Ok(module) => Ok((module, true)),
+                Err(_) => Err(error),
+            }
+        }
+    }
+}
+
+fn compile_module(
+    engine: &mut Engine,
+    realm: &Realm,
+    name: &str,
+    source: &str,
+) -> Result<v8::Global<v8::Module>, String> {
+    v8::scope!(let scope, &mut engine.isolate);
+    let context = v8::Local::new(scope, &realm.context);
+    let scope = &mut v8::ContextScope::new(scope, context);
+    v8::tc_scope!(let scope, scope);
+    let module = (|| {
+        let resource = v8::String::new(scope, name)?;
+        let text = v8::String::new(scope, source)?;
+        let origin = v8::ScriptOrigin::new(scope, resource.into(), 0, 0, false, 0, None, false, false, true, None);
+        let mut source = v8::script_compiler::Source::new(text, Some(&origin));
+        v8::script_compiler::compile_module(scope, &mut source)
+    })();
+    match module {
+        Some(module) => Ok(v8::Global::new(scope, module)),
+        None => {
+            let place = scope.message().and_then(|message| {
+                let line = message.get_line_number(scope)?;
+                Some(format!(" ({name}:{line}:{})", message.get_start_column() + 1))
+            });
+            let text = scope.message().map(|m| m.get(scope).to_rust_string_lossy(scope)).unwrap_or_default();
+            Err(text.trim_start_matches("Uncaught ").to_owned() + &place.unwrap_or_default())
+        }
+    }
+}
+
+fn evaluate(engine: &mut Engine, realm: &Realm, module: &v8::Global<v8::Module>) -> Result<(), String> {
+    let promise = {
+        v8::scope!(let scope, &mut engine.isolate);
+        let context = v8::Local::new(scope, &realm.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        v8::tc_scope!(let scope, scope);
+        let promise = (|| {
+            let module = v8::Local::new(scope, module);
+            module.instantiate_module(scope, refuse_import)?;
+            let promise: v8::Local<v8::Promise> = module.evaluate(scope)?.try_into().ok()?;
+            Some(v8::Global::new(scope, promise))
+        })();
+        match promise {
+            Some(promise) => promise,
+            None => {
+                let error = scope.exception();
+                return Err(describe(scope, realm, error));
+            }
+        }
+    };
+    loop {
+        engine.isolate.perform_microtask_checkpoint();
+        let wait = {
+            v8::scope!(let scope, &mut engine.isolate);
+            let context = v8::Local::new(scope, &realm.context);
+            let scope = &mut v8::ContextScope::new(scope, context);
+            let promise = v8::Local::new(scope, &promise);
+            match promise.state() {
+                v8::PromiseState::Fulfilled => return Ok(()),
+                v8::PromiseState::Rejected => {
+                    let error = promise.result(scope);
+                    promise.mark_as_handled();
+                    return Err(describe(scope, realm, Some(error)));
+                }
+                v8::PromiseState::Pending => {}
+            }
+            let run_timers = v8::Local::new(scope, &realm.run_timers);
+            let receiver = v8::undefined(scope).into();
+            run_timers.call(scope, receiver, &[]).and_then(|wait| wait.number_value(scope)).unwrap_or(-1.0)
+        };
+        if wait < 0.0 {
+            return Err("initialisation waits for something that can never happen (top-level await)".to_owned());
+        }
+        // The host says nothing while a server loads, so this only sleeps; its time limit ends a long sleep.
+        let pause = Duration::from_millis(wait.clamp(1.0, 1000.0) as u64);
+        if jail::socket::poll_readable(crate::channel::FD, Some(pause)).unwrap_or(true) {
+            return Err("the host went away".to_owned());
+        }
+    }
+}
+
+/// The author's error with its stack, formatted inside this process and under its limits.
+fn describe<'s>(scope: &mut v8::PinScope<'s, '_>, realm: &Realm, error: Option<v8::Local<'s, v8::Value>>) -> String {
+    let Some(error) = error else { return "initialisation was stopped".to_owned() };
+    let format = v8::Local::new(scope, &realm.format_error);
+    let receiver = v8::undefined(scope).into();
+    match format.call(scope, receiver, &[error]) {
+        Some(text) => text.to_rust_string_lossy(scope).chars().take(16 << 10).collect(),
+        None => "initialisation failed with an error that cannot be shown".to_owned(),
+    }
+}
+
+fn import_refusal(specifier: &str) -> String {
+    let shown: String = specifier.chars().take(200).collect();
+    let hint = if specifier.starts_with("node:") {
+        "there are no `node:` modules here; use web-standard APIs"
+    } else {
+        "a server is one module; bundle what it needs into it"
+    };
+    format!("cannot import `{shown}`: {hint}")
+}
+
+fn refuse_import<'s>(
+    context: v8::Local<'s, v8::Context>,
+    specifier: v8::Local<'s, v8::String>,
+    _attributes: v8::Local<'s, v8::FixedArray>,
+    _referrer: v8::Local<'s, v8::Module>,
+) -> Option<v8::Local<'s, v8::Module>> {
+    // SAFETY: V8 calls this while `instantiate_module` runs, in the context it passes, with no other scope in use.
+    v8::callback_scope!(unsafe scope, context);
+    let text = import_refusal(&specifier.to_rust_string_lossy(scope));
+    let text = v8::String::new(scope, &text)?;
+    let error = v8::Exception::type_error(scope, text);
+    scope.throw_exception(error);
+    None
+}
+
+pub fn refuse_dynamic_import<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    _options: v8::Local<'s, v8::Data>,
+    _resource: v8::Local<'s, v8::Value>,
+    specifier: v8::Local<'s, v8::String>,
+    _attributes: v8::Local<'s, v8::FixedArray>,
+) -> Option<v8::Local<'s, v8::Promise>> {
+    let resolver = v8::PromiseResolver::new(scope)?;
+    let text = import_refusal(&specifier.to_rust_string_lossy(scope));
+    let text = v8::String::new(scope, &text)?;
+    let error = v8::Exception::type_error(scope, text);
+    resolver.reject(scope, error);
+    Some(resolver.get_promise(scope))
+}

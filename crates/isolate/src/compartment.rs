@@ -1,0 +1,166 @@
+//! The two shapes of a compartment: for one call, and for many.
+
+use crate::driver::{Answer, Driver, NewCall};
+use crate::verdict::{Cause, During, sentence};
+use bytes::Bytes;
+use isolate_wire::Frame;
+use policy::Limits;
+use sandbox::{Code, Compartment, Failure, Future, Host, Request, Usage};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// A process that waits for its one call.
+pub(crate) struct OneCall {
+    driver: Mutex<Option<Driver>>,
+    limits: Limits,
+}
+
+impl OneCall {
+    pub(crate) fn new(driver: Driver, limits: Limits) -> OneCall {
+        OneCall { driver: Mutex::new(Some(driver)), limits }
+    }
+}
+
+impl Compartment for OneCall {
+    fn call<'a>(
+        &'a self,
+        request: &'a Request,
+        host: Arc<dyn Host>,
+        within: Duration,
+    ) -> Future<'a, (Result<Bytes, Failure>, Usage)> {
+        Box::pin(async move {
+            let taken = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(mut driver) = taken else { return lost(&self.limits) };
+            let (answer, answered) = oneshot::channel();
+            let limits = self.limits.clone();
+            driver.begin(NewCall { request: request.clone(), server: 0, limits, within, host, answer });
+            while !driver.idle() {
+                if let Err(cause) = driver.step().await {
+                    driver.end(cause).await;
+                    break;
+                }
+            }
+            answered.await.unwrap_or_else(|_| lost(&self.limits))
+        })
+    }
+
+    fn alive(&self) -> bool {
+        self.driver.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+/// What can be asked of a process that serves many calls.
+pub(crate) enum Order {
+    Call(NewCall, oneshot::Sender<u32>),
+    Abandon(u32),
+    Load(Vec<u8>, oneshot::Sender<Frame>),
+}
+
+/// A process that serves calls until the last handle is dropped.
+pub(crate) struct ManyCalls {
+    orders: mpsc::Sender<Order>,
+    alive: Arc<AtomicBool>,
+}
+
+/// Orders that may wait for the driver; callers beyond that wait in their own tasks.
+const ORDERS: usize = 64;
+
+impl ManyCalls {
+    /// Starts the task that drives it.
+    pub(crate) fn start(mut driver: Driver) -> ManyCalls {
+        let (orders, mut incoming) = mpsc::channel(ORDERS);
+        let alive = Arc::new(AtomicBool::new(true));
+        let still = alive.clone();
+        tokio::spawn(async move {
+            let cause = loop {
+                tokio::select! {
+                    order = incoming.recv() => match order {
+                        Some(Order::Call(call, number)) => {
+                            let _ = number.send(driver.begin(call));
+                        }
+                        Some(Order::Abandon(id)) => driver.abandon(id),
+                        Some(Order::Load(frame, answer)) => {
+                            driver.loading = Some(answer);
+                            driver.send(frame);
+                        }
+                        None => break Cause::Closed,
+                    },
+                    step = driver.step() => if let Err(cause) = step {
+                        break cause;
+                    },
+                }
+            };
+            still.store(false, Ordering::Relaxed);
+            driver.end(cause).await;
+        });
+        ManyCalls { orders, alive }
+    }
+
+    pub(crate) fn alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn load(&self, frame: Vec<u8>) -> Option<Frame> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(Order::Load(frame, answer)).await.ok()?;
+        answered.await.ok()
+    }
+
+    async fn call(&self, call: NewCall, answered: oneshot::Receiver<Answer>) -> Option<Answer> {
+        let (number, numbered) = oneshot::channel();
+        self.orders.send(Order::Call(call, number)).await.ok()?;
+        let mut waiting = Waiting { orders: &self.orders, id: numbered.await.ok() };
+        let answer = answered.await.ok();
+        waiting.id = None;
+        answer
+    }
+}
+
+/// A caller that goes away before its answer has its call aborted.
+struct Waiting<'a> {
+    orders: &'a mpsc::Sender<Order>,
+    id: Option<u32>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            // A full queue means a busy compartment; the call's own limits end it.
+            let _ = self.orders.try_send(Order::Abandon(id));
+        }
+    }
+}
+
+/// One server in a process that serves many calls.
+pub(crate) struct Shared {
+    pub(crate) process: Arc<ManyCalls>,
+    pub(crate) server: u32,
+    pub(crate) limits: Limits,
+}
+
+impl Compartment for Shared {
+    fn call<'a>(
+        &'a self,
+        request: &'a Request,
+        host: Arc<dyn Host>,
+        within: Duration,
+    ) -> Future<'a, (Result<Bytes, Failure>, Usage)> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let (limits, server) = (self.limits.clone(), self.server);
+            let call = NewCall { request: request.clone(), server, limits, within, host, answer };
+            self.process.call(call, answered).await.unwrap_or_else(|| lost(&self.limits))
+        })
+    }
+
+    fn alive(&self) -> bool {
+        self.process.alive()
+    }
+}
+
+fn lost(limits: &Limits) -> Answer {
+    let failure = Failure::new(Code::CompartmentLost, sentence(Code::CompartmentLost, limits, During::Call));
+    (Err(failure), Usage::default())
+}

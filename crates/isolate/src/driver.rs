@@ -1,0 +1,322 @@
+//! Drives one compartment: carries its calls, answers its host calls, watches its limits, and kills it.
+
+use crate::link::{self, Link};
+use crate::verdict::{Cause, During, verdict};
+use crate::zygote::{Forked, Process, Zygote};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use isolate_wire::{FailCode, Failed, Frame, Kind, Log, Refused, Used, encode, encode_with};
+use policy::Limits;
+use sandbox::{Code, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Request, Usage};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// Host calls in progress may hold this much of a compartment's bytes; beyond that it is not read from.
+const PENDING_BYTES: usize = 4 << 20;
+
+/// The greatest body of a single host call.
+const HOST_CALL_BYTES: u64 = 1 << 20;
+
+/// What one log line costs beside its text, so that empty lines are not free.
+const LOG_LINE_COST: u64 = 32;
+
+/// Beyond its CPU budget the kernel's timer has ended a compartment; after this much more, the host does.
+const GRACE: Duration = Duration::from_millis(100);
+
+pub(crate) type Answer = (Result<Bytes, Failure>, Usage);
+
+/// What a caller hands in.
+pub(crate) struct NewCall {
+    pub(crate) request: Request,
+    /// Which of the servers loaded in the compartment.
+    pub(crate) server: u32,
+    pub(crate) limits: Limits,
+    pub(crate) within: Duration,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) answer: oneshot::Sender<Answer>,
+}
+
+struct InFlight {
+    host: Arc<dyn Host>,
+    limits: Limits,
+    deadline: Instant,
+    log_left: u64,
+    usage: Usage,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The answer to a host call, on its way back in.
+struct Settled {
+    id: u32,
+    held: usize,
+    reply: Result<HostReply, HostRefusal>,
+}
+
+pub(crate) struct Driver {
+    link: Link,
+    process: Process,
+    /// The zygote's name for the process.
+    id: u32,
+    zygote: Arc<Zygote>,
+    calls: HashMap<u32, InFlight>,
+    next_call: u32,
+    replies: FuturesUnordered<Future<'static, Settled>>,
+    pending_bytes: usize,
+    /// Whose code runs, as the compartment says; asked only when several calls are in flight.
+    running: u32,
+    /// Process CPU time when it was last idle, and what the calls since may use.
+    cpu_base: Duration,
+    cpu_allowed: Duration,
+    cpu_check: Instant,
+    /// Frames that answer a load.
+    pub(crate) loading: Option<oneshot::Sender<Frame>>,
+}
+
+impl Driver {
+    pub(crate) fn new(forked: Forked, zygote: Arc<Zygote>) -> Driver {
+        Driver {
+            link: Link::new(forked.stream, frame_cap(&Limits::default())),
+            process: forked.process,
+            id: forked.id,
+            zygote,
+            calls: HashMap::new(),
+            next_call: 1,
+            replies: FuturesUnordered::new(),
+            pending_bytes: 0,
+            running: 0,
+            cpu_base: Duration::ZERO,
+            cpu_allowed: Duration::ZERO,
+            cpu_check: Instant::now(),
+            loading: None,
+        }
+    }
+
+    pub(crate) fn idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    pub(crate) fn send(&mut self, frame: Vec<u8>) {
+        self.link.send(frame);
+    }
+
+    /// Hands a call to the compartment. Gives its number.
+    pub(crate) fn begin(&mut self, call: NewCall) -> u32 {
+        let id = self.next_call;
+        self.next_call = self.next_call.wrapping_add(1).max(1);
+        let meta = isolate_wire::Call {
+            operation: match call.request.operation {
+                Operation::Tool => isolate_wire::Operation::Tool,
+                Operation::Resource => isolate_wire::Operation::Resource,
+                Operation::Prompt => isolate_wire::Operation::Prompt,
+            },
+            name: call.request.name,
+            server: call.server,
+            result_bytes: call.limits.result_kb * 1024,
+            cpu_ms: call.limits.cpu_ms,
+        };
+        let Some(frame) = encode_with(Kind::Call, id, &meta, &call.request.input) else {
+            let failure = Failure::new(Code::ArgumentLimit, "the arguments do not fit a frame");
+            // The caller may be gone; then nobody is left to tell.
+            let _ = call.answer.send((Err(failure), Usage::default()));
+            return id;
+        };
+        if self.calls.is_empty() {
+            self.cpu_base = self.process.cpu_time().unwrap_or_default();
+            self.cpu_allowed = GRACE;
+        }
+        self.cpu_allowed += Duration::from_millis(call.limits.cpu_ms);
+        let now = Instant::now();
+        self.cpu_check = now + self.cpu_allowed;
+        self.link.set_cap(frame_cap(&call.limits));
+        self.link.send(frame);
+        let in_flight = InFlight {
+            host: call.host,
+            deadline: now + call.within,
+            log_left: call.limits.log_kb * 1024,
+            limits: call.limits,
+            usage: Usage::default(),
+            answer: call.answer,
+        };
+        self.calls.insert(id, in_flight);
+        id
+    }
+
+    /// The caller of this call has gone.
+    pub(crate) fn abandon(&mut self, id: u32) {
+        if self.calls.contains_key(&id)
+            && let Some(frame) = encode(Kind::Abort, id, b"", b"")
+        {
+            self.link.send(frame);
+        }
+    }
+
+    /// Waits for the next thing to happen and handles it. An error is the end of the compartment. Safe to cancel.
+    pub(crate) async fn step(&mut self) -> Result<(), Cause> {
+        let deadline = self.calls.values().map(|call| call.deadline).min();
+        let wake = deadline.map(|deadline| deadline.min(self.cpu_check));
+        tokio::select! {
+            biased;
+            Some(settled) = self.replies.next() => self.pass_reply(settled),
+            event = self.link.event(self.pending_bytes < PENDING_BYTES) => match event {
+                Ok(Some(frame)) => self.handle(frame)?,
+                Ok(None) => {}
+                Err(link::Ended::Closed) => return Err(Cause::Closed),
+                Err(link::Ended::Malformed(malformed)) => return Err(Cause::Malformed(malformed)),
+            },
+            () = sleep_until(wake), if wake.is_some() => self.check_clocks()?,
+        }
+        Ok(())
+    }
+
+    /// The compartment is over: kills it, finds out how it ended, and answers everybody still waiting.
+    pub(crate) async fn end(mut self, cause: Cause) {
+        self.process.kill();
+        let ended = self.zygote.reap(self.id).await;
+        let running = if self.calls.len() == 1 { None } else { Some(self.running) };
+        for (id, mut call) in self.calls.drain() {
+            let guilty = running.is_none_or(|running| running == id) || matches!(cause, Cause::Limit(Code::TimeLimit));
+            let own = if guilty { cause.clone() } else { Cause::Closed };
+            let failure = verdict(&own, ended.as_ref().filter(|_| guilty), &call.limits, During::Call);
+            if let Some(ended) = &ended {
+                call.usage.cpu_us = ended.cpu_us;
+                call.usage.memory_kb = ended.memory_kb;
+            }
+            let _ = call.answer.send((Err(failure), call.usage));
+        }
+    }
+
+    fn check_clocks(&mut self) -> Result<(), Cause> {
+        let now = Instant::now();
+        if let Some((id, _)) = self.calls.iter().find(|(_, call)| call.deadline <= now) {
+            self.running = *id;
+            return Err(Cause::Limit(Code::TimeLimit));
+        }
+        if self.cpu_check <= now {
+            // A process that is gone has no clock; its channel tells.
+            let used = self.process.cpu_time().unwrap_or_default().saturating_sub(self.cpu_base);
+            if used >= self.cpu_allowed {
+                return Err(Cause::Limit(Code::CpuLimit));
+            }
+            self.cpu_check = now + (self.cpu_allowed - used).max(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, frame: Frame) -> Result<(), Cause> {
+        match frame.kind {
+            Kind::Done => {
+                let used: Used = frame.meta().map_err(Cause::Malformed)?;
+                self.answer(frame.id, used, Ok(Bytes::from(frame.body)))
+            }
+            Kind::Failed if self.loading.is_none() || frame.id != 0 => {
+                let failed: Failed = frame.meta().map_err(Cause::Malformed)?;
+                let code = match failed.code {
+                    FailCode::ToolError => Code::ToolError,
+                    FailCode::UnknownTool => Code::UnknownTool,
+                    FailCode::ResultLimit => Code::ResultLimit,
+                    FailCode::BadArguments => Code::BadArguments,
+                    FailCode::InitFailed => return Err(Cause::OutOfTurn),
+                };
+                self.answer(frame.id, failed.used, Err(Failure::new(code, failed.message)))
+            }
+            Kind::Loaded | Kind::Failed => {
+                let waiting = self.loading.take().ok_or(Cause::OutOfTurn)?;
+                let _ = waiting.send(frame);
+                Ok(())
+            }
+            Kind::HostCall => self.ask_host(frame),
+            Kind::Log => {
+                let log: Log = frame.meta().map_err(Cause::Malformed)?;
+                let Some(call) = self.charge_log(frame.id, frame.body.len() + log.level.len())? else { return Ok(()) };
+                call.host.log(LogLine { level: log.level, text: String::from_utf8_lossy(&frame.body).into_owned() });
+                Ok(())
+            }
+            Kind::Progress => {
+                let Some(call) = self.charge_log(frame.id, frame.body.len())? else { return Ok(()) };
+                call.host.progress(String::from_utf8_lossy(&frame.body).into_owned());
+                Ok(())
+            }
+            Kind::Running => {
+                self.running = frame.id;
+                Ok(())
+            }
+            _ => Err(Cause::OutOfTurn),
+        }
+    }
+
+    fn answer(&mut self, id: u32, used: Used, outcome: Result<Bytes, Failure>) -> Result<(), Cause> {
+        let mut call = self.calls.remove(&id).ok_or(Cause::OutOfTurn)?;
+        let measured = self.process.cpu_time().map(|now| now.saturating_sub(self.cpu_base).as_micros());
+        // Its own figure is finer, but never more than what the kernel counted.
+        call.usage.cpu_us = measured.and_then(|us| u64::try_from(us).ok()).map_or(used.cpu_us, |us| us.min(used.cpu_us));
+        call.usage.memory_kb = used.memory_kb;
+        let _ = call.answer.send((outcome, call.usage));
+        Ok(())
+    }
+
+    /// Counts log output. A line of no call in flight is dropped, and charged to whoever is.
+    fn charge_log(&mut self, id: u32, bytes: usize) -> Result<Option<&mut InFlight>, Cause> {
+        let known = self.calls.contains_key(&id);
+        let payer = if known { Some(id) } else { self.calls.keys().next().copied() };
+        let Some(payer) = payer else { return Err(Cause::OutOfTurn) };
+        let call = self.calls.get_mut(&payer).ok_or(Cause::OutOfTurn)?;
+        let cost = bytes as u64 + LOG_LINE_COST;
+        call.usage.log_bytes += bytes as u64;
+        if cost > call.log_left {
+            self.running = payer;
+            return Err(Cause::Limit(Code::LogLimit));
+        }
+        call.log_left -= cost;
+        Ok(known.then_some(call))
+    }
+
+    fn ask_host(&mut self, frame: Frame) -> Result<(), Cause> {
+        let asked: isolate_wire::HostCall = frame.meta().map_err(Cause::Malformed)?;
+        let payer = if self.calls.contains_key(&asked.call) { Some(asked.call) } else { self.calls.keys().next().copied() };
+        let call = payer.and_then(|payer| self.calls.get_mut(&payer)).ok_or(Cause::OutOfTurn)?;
+        call.usage.host_calls += 1;
+        if call.usage.host_calls > call.limits.host_calls {
+            self.running = payer.unwrap_or_default();
+            return Err(Cause::Limit(Code::HostCallLimit));
+        }
+        let held = frame.meta.len() + frame.body.len();
+        let (id, host) = (frame.id, call.host.clone());
+        self.pending_bytes += held;
+        self.replies.push(Box::pin(async move {
+            let asked = HostCall { operation: asked.operation, meta: asked.meta, body: Bytes::from(frame.body) };
+            Settled { id, held, reply: host.call(asked).await }
+        }));
+        Ok(())
+    }
+
+    fn pass_reply(&mut self, settled: Settled) {
+        self.pending_bytes = self.pending_bytes.saturating_sub(settled.held);
+        let frame = match settled.reply {
+            Ok(reply) => encode(Kind::Reply, settled.id, reply.meta.as_bytes(), &reply.body),
+            Err(refusal) => {
+                let refused = Refused { code: refusal.code, message: refusal.message };
+                encode_with(Kind::Refuse, settled.id, &refused, b"")
+            }
+        };
+        if let Some(frame) = frame {
+            self.link.send(frame);
+        }
+    }
+}
+
+/// The longest frame a compartment with these limits may send.
+fn frame_cap(limits: &Limits) -> usize {
+    let largest = (limits.result_kb * 1024).max(HOST_CALL_BYTES);
+    usize::try_from(largest).unwrap_or(usize::MAX).saturating_add(64 << 10)
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,115 @@
+//! A deployment zygote: one server, initialised, ready to be forked.
+
+use crate::compartment::{ManyCalls, OneCall, Shared};
+use crate::control::Control;
+use crate::driver::Driver;
+use crate::verdict::{Cause, During, verdict};
+use crate::zygote::Zygote;
+use isolate_wire::{Failed, Fork, Frame, Kind, Load, Role, encode_with};
+use policy::Limits;
+use sandbox::{Code, Compartment, Deployment, Failure, Future, Growth, Seed};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The greatest surface a server may show, in bytes of JSON.
+pub(crate) const SURFACE_BYTES: u64 = 1 << 20;
+
+/// A zygote's children share its address layout; after this many, or this long, it is planted anew.
+const WORN_FORKS: u64 = 50_000;
+const WORN_AGE: Duration = Duration::from_secs(3600);
+
+pub(crate) struct IsolateSeed {
+    zygote: Arc<Zygote>,
+    limits: Limits,
+    surface: Box<RawValue>,
+    planted: Instant,
+}
+
+/// Forks a zygote off the base and has it evaluate the server, under the limits of initialisation.
+pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result<IsolateSeed, Failure> {
+    let limits = deployment.permit.limits();
+    let role = Fork { role: Role::Zygote, memory_mb: limits.memory_mb, cpu_ms: limits.cpu_ms };
+    let forked = base.fork(&role).await.map_err(|_| lost(limits))?;
+    let zygote = Arc::new(Zygote::new(Control::new(forked.stream), forked.process, Some(base.clone())));
+    let command = load_frame(deployment)?;
+    let answer = zygote.exchange(&command, None, Duration::from_millis(limits.init_time_ms)).await;
+    let cause = match answer {
+        Ok((frame, _)) => {
+            let surface = read_loaded(&frame)?;
+            return Ok(IsolateSeed { zygote, limits: limits.clone(), surface, planted: Instant::now() });
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Cause::Limit(Code::TimeLimit),
+        Err(error) => match error.get_ref().and_then(|e| e.downcast_ref::<isolate_wire::Malformed>()) {
+            Some(malformed) => Cause::Malformed(*malformed),
+            None => Cause::Closed,
+        },
+    };
+    zygote.end();
+    let ended = base.reap(forked.id).await;
+    Err(verdict(&cause, ended.as_ref(), limits, During::Initialisation))
+}
+
+pub(crate) fn load_frame(deployment: &Deployment) -> Result<Vec<u8>, Failure> {
+    let limits = deployment.permit.limits();
+    let most = limits.source_kb * 1024;
+    if deployment.source.len() as u64 > most {
+        let message = format!("the source has {} bytes, {most} are allowed (`source_kb`)", deployment.source.len());
+        return Err(Failure::new(Code::InitFailed, message));
+    }
+    let load =
+        Load { name: deployment.file_name.clone(), cpu_ms: limits.init_cpu_ms, surface_bytes: SURFACE_BYTES };
+    encode_with(Kind::Load, 0, &load, &deployment.source)
+        .ok_or_else(|| Failure::new(Code::InitFailed, "the source does not fit a frame"))
+}
+
+/// The surface, or the author's error.
+pub(crate) fn read_loaded(frame: &Frame) -> Result<Box<RawValue>, Failure> {
+    let nonsense = || Failure::new(Code::ProtocolViolation, "the compartment broke the protocol with its host");
+    match frame.kind {
+        Kind::Loaded => serde_json::from_slice(&frame.body).map_err(|_| nonsense()),
+        Kind::Failed => {
+            let failed: Failed = frame.meta().map_err(|_| nonsense())?;
+            Err(Failure::new(Code::InitFailed, failed.message))
+        }
+        _ => Err(nonsense()),
+    }
+}
+
+pub(crate) fn lost(limits: &Limits) -> Failure {
+    verdict(&Cause::Closed, None, limits, During::Initialisation)
+}
+
+impl Seed for IsolateSeed {
+    fn surface(&self) -> &RawValue {
+        &self.surface
+    }
+
+    fn grow(&self, growth: Growth) -> Future<'_, Result<Arc<dyn Compartment>, Failure>> {
+        Box::pin(async move {
+            let role = match growth {
+                Growth::OneCall => Role::Call,
+                Growth::ManyCalls => Role::Serve,
+            };
+            let fork = Fork { role, memory_mb: self.limits.memory_mb, cpu_ms: self.limits.cpu_ms };
+            let forked = self.zygote.fork(&fork).await.map_err(|_| lost(&self.limits))?;
+            let driver = Driver::new(forked, self.zygote.clone());
+            let limits = self.limits.clone();
+            Ok(match growth {
+                Growth::OneCall => Arc::new(OneCall::new(driver, limits)) as Arc<dyn Compartment>,
+                Growth::ManyCalls => {
+                    Arc::new(Shared { process: Arc::new(ManyCalls::start(driver)), server: 0, limits })
+                }
+            })
+        })
+    }
+
+    fn alive(&self) -> bool {
+        self.zygote.alive()
+    }
+
+    fn worn(&self) -> bool {
+        self.zygote.forks() > WORN_FORKS || self.planted.elapsed() > WORN_AGE
+    }
+}
+

@@ -1,0 +1,100 @@
+//! Boundary `tenant`: one process holds all servers of a tenant, each in a realm of its own.
+
+use crate::compartment::{ManyCalls, Shared};
+use crate::driver::Driver;
+use crate::seed::{load_frame, lost, read_loaded};
+use crate::verdict::{Cause, During, verdict};
+use crate::zygote::Zygote;
+use isolate_wire::{Fork, Role};
+use policy::Limits;
+use sandbox::{Code, Compartment, Deployment, Failure, Future, Growth, Seed};
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Servers one tenant's process may hold over its life; a deploy adds one.
+const MOST_SERVERS: u32 = 64;
+
+/// The processes of the tenants that share one.
+#[derive(Default)]
+pub(crate) struct Tenancy {
+    homes: Mutex<HashMap<(String, bool), Weak<Home>>>,
+}
+
+struct Home {
+    process: Arc<ManyCalls>,
+    servers: Mutex<u32>,
+}
+
+/// One server in its tenant's process.
+pub(crate) struct TenantSeed {
+    home: Arc<Home>,
+    server: u32,
+    limits: Limits,
+    surface: Box<RawValue>,
+}
+
+impl Tenancy {
+    /// Loads the server into its tenant's process, which is started if it is not there.
+    /// The process keeps the memory limit of the first server that came.
+    pub(crate) async fn plant(&self, base: &Arc<Zygote>, deployment: &Deployment) -> Result<TenantSeed, Failure> {
+        let limits = deployment.permit.limits();
+        let home = self.home(base, deployment).await?;
+        // Held while loading: servers are numbered in the order in which they were loaded.
+        let mut servers = home.servers.lock().await;
+        if *servers >= MOST_SERVERS {
+            return Err(Failure::new(Code::Busy, "this tenant's compartment holds too many servers"));
+        }
+        let load = home.process.load(load_frame(deployment)?);
+        let surface = match tokio::time::timeout(Duration::from_millis(limits.init_time_ms), load).await {
+            Ok(Some(frame)) => read_loaded(&frame)?,
+            // What ended the process is not known here: it may have been a neighbour's call.
+            Ok(None) => return Err(Failure::new(Code::InitLimit, "the compartment ended while the server initialised")),
+            Err(_) => return Err(verdict(&Cause::Limit(Code::TimeLimit), None, limits, During::Initialisation)),
+        };
+        let server = *servers;
+        *servers += 1;
+        drop(servers);
+        Ok(TenantSeed { home, server, limits: limits.clone(), surface })
+    }
+
+    async fn home(&self, base: &Arc<Zygote>, deployment: &Deployment) -> Result<Arc<Home>, Failure> {
+        let limits = deployment.permit.limits();
+        let mut homes = self.homes.lock().await;
+        homes.retain(|_, home| home.strong_count() > 0);
+        let key = (deployment.tenant.clone(), deployment.permit.jit());
+        if let Some(home) = homes.get(&key).and_then(Weak::upgrade)
+            && home.process.alive()
+        {
+            return Ok(home);
+        }
+        let role = Fork { role: Role::Serve, memory_mb: limits.memory_mb, cpu_ms: limits.cpu_ms };
+        let forked = base.fork(&role).await.map_err(|_| lost(limits))?;
+        let process = Arc::new(ManyCalls::start(Driver::new(forked, base.clone())));
+        let home = Arc::new(Home { process, servers: Mutex::new(0) });
+        homes.insert(key, Arc::downgrade(&home));
+        Ok(home)
+    }
+}
+
+impl Seed for TenantSeed {
+    fn surface(&self) -> &RawValue {
+        &self.surface
+    }
+
+    fn grow(&self, _growth: Growth) -> Future<'_, Result<Arc<dyn Compartment>, Failure>> {
+        let shared =
+            Shared { process: self.home.process.clone(), server: self.server, limits: self.limits.clone() };
+        Box::pin(async move { Ok(Arc::new(shared) as Arc<dyn Compartment>) })
+    }
+
+    fn alive(&self) -> bool {
+        self.home.process.alive()
+    }
+
+    fn worn(&self) -> bool {
+        false
+    }
+}

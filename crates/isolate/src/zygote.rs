@@ -1,0 +1,151 @@
+//! A zygote as the host sees it, base or deployment: it forks on command and tells how its children ended.
+
+use crate::control::{self, Control};
+use isolate_wire::{Ended, Fork, Frame, Kind, encode, encode_with};
+use jail::pidfd::PidFd;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::Mutex;
+
+/// An answer from code that is ours takes microseconds; a zygote that needs longer is not one any more.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A process with its kernel handle. Dropping it kills it.
+pub(crate) struct Process {
+    handle: PidFd,
+    pid: i32,
+}
+
+impl Process {
+    pub(crate) fn new(handle: PidFd) -> io::Result<Process> {
+        let pid = handle.pid().map_err(io::Error::other)?;
+        Ok(Process { handle, pid })
+    }
+
+    /// Safe to repeat, and on a process that has ended.
+    pub(crate) fn kill(&self) {
+        // The handle names this process and no other, so the only failure is that it is gone already.
+        let _ = self.handle.kill();
+    }
+
+    /// CPU time so far, from the kernel. `None` once it is reaped.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        self.handle.cpu_time(self.pid).ok()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A freshly forked process with its own channel.
+pub(crate) struct Forked {
+    /// The zygote's name for it.
+    pub(crate) id: u32,
+    pub(crate) process: Process,
+    pub(crate) stream: UnixStream,
+}
+
+pub(crate) struct Zygote {
+    control: Mutex<Control>,
+    process: Process,
+    alive: AtomicBool,
+    forks: AtomicU64,
+    /// A zygote that was forked lives no longer than the one it came from.
+    pub(crate) parent: Option<Arc<Zygote>>,
+}
+
+impl Zygote {
+    pub(crate) fn new(control: Control, process: Process, parent: Option<Arc<Zygote>>) -> Zygote {
+        Zygote { control: Mutex::new(control), process, alive: AtomicBool::new(true), forks: AtomicU64::new(0), parent }
+    }
+
+    pub(crate) fn alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed) && self.parent.as_ref().is_none_or(|parent| parent.alive())
+    }
+
+    pub(crate) fn forks(&self) -> u64 {
+        self.forks.load(Ordering::Relaxed)
+    }
+
+    /// Forks a process. The host makes the channel, so that a zygote can hand over nothing but its own children.
+    pub(crate) async fn fork(&self, fork: &Fork) -> io::Result<Forked> {
+        let (ours, theirs) = control::pair()?;
+        let command = encode_with(Kind::Fork, 0, fork, b"").ok_or_else(too_long)?;
+        let (frame, fd) = self.exchange(&command, Some(theirs), PATIENCE).await?;
+        let (Kind::Forked, Some(fd)) = (frame.kind, fd) else { return Err(self.nonsense(&frame)) };
+        let handle = PidFd::from_untrusted(fd).map_err(io::Error::other)?;
+        let process = Process::new(handle)?;
+        self.forks.fetch_add(1, Ordering::Relaxed);
+        Ok(Forked { id: frame.id, process, stream: ours })
+    }
+
+    /// How a child ended. The caller has killed it or seen it gone. `None` when the zygote itself is gone.
+    pub(crate) async fn reap(&self, id: u32) -> Option<Ended> {
+        let command = encode(Kind::Reap, id, b"", b"")?;
+        let (frame, _) = self.exchange(&command, None, PATIENCE).await.ok()?;
+        if frame.kind != Kind::Reaped || frame.id != id {
+            self.nonsense(&frame);
+            return None;
+        }
+        frame.meta().ok()
+    }
+
+    /// One command, one answer. A zygote that does not answer in time, or breaks off, is killed.
+    pub(crate) async fn exchange(
+        &self,
+        command: &[u8],
+        fd: Option<std::os::fd::OwnedFd>,
+        within: Duration,
+    ) -> io::Result<(Frame, Option<std::os::fd::OwnedFd>)> {
+        let mut control = self.control.lock().await;
+        if !self.alive() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        // Dropped half-way, the next exchange would read this one's answer.
+        let mut guard = Broken { zygote: Some(self) };
+        let exchange = async {
+            control.send(command, fd.as_ref().map(|fd| fd.as_fd())).await?;
+            drop(fd);
+            control.receive().await
+        };
+        let result = tokio::time::timeout(within, exchange).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
+        if result.is_ok() {
+            guard.zygote = None;
+        }
+        result
+    }
+
+    fn nonsense(&self, frame: &Frame) -> io::Error {
+        self.end();
+        io::Error::other(format!("a zygote answered with a {:?} frame", frame.kind))
+    }
+
+    pub(crate) fn end(&self) {
+        self.alive.store(false, Ordering::Relaxed);
+        self.process.kill();
+    }
+}
+
+/// Ends the zygote unless the exchange was completed.
+struct Broken<'a> {
+    zygote: Option<&'a Zygote>,
+}
+
+impl Drop for Broken<'_> {
+    fn drop(&mut self) {
+        if let Some(zygote) = self.zygote {
+            zygote.end();
+        }
+    }
+}
+
+fn too_long() -> io::Error {
+    io::Error::other("a command does not fit a frame")
+}

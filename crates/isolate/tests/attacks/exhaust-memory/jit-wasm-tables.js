@@ -1,0 +1,18 @@
+// attack: Keeps WebAssembly tables of ten million entries.
+// expect: memory_limit | tool_error
+// jit: true
+// limits: cpu_ms=20000
+
+export default {
+  tools: {
+    attack: {
+      description: "jit wasm tables",
+      input: { type: "object" },
+      async run() {
+        // A table that does not fit is refused as an error or is V8's last allocation.
+        const keep = [];
+        for (;;) keep.push(new WebAssembly.Table({ element: "anyfunc", initial: 10_000_000 }));
+      },
+    },
+  },
+};

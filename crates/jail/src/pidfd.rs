@@ -1,0 +1,109 @@
+//! A process by descriptor: the number cannot be recycled under the holder.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::process;
+use crate::sys::{check, check_long, retry};
+
+/// A process descriptor.
+#[derive(Debug)]
+pub struct PidFd(OwnedFd);
+
+impl PidFd {
+    /// The process `pid`, which must be the caller's unwaited child, or the number may mean another by now.
+    pub fn open(pid: i32) -> Result<PidFd, Error> {
+        // SAFETY: takes numbers only.
+        let fd = check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(pid), 0 as libc::c_long) })
+            .map_err(Error::PidFd)?;
+        // SAFETY: the kernel made this descriptor for this call, so nobody else owns it.
+        Ok(PidFd(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+    }
+
+    /// Takes a descriptor that came from a process nobody trusts, and refuses what is not a live process.
+    pub fn from_untrusted(fd: OwnedFd) -> Result<PidFd, Error> {
+        let pidfd = PidFd(fd);
+        pidfd.pid()?;
+        Ok(pidfd)
+    }
+
+    /// Sends SIGKILL. A process that is gone already is fine.
+    pub fn kill(&self) -> Result<(), Error> {
+        // SAFETY: the null pointer asks for the siginfo that kill(2) would send.
+        let sent = check_long(unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                libc::c_long::from(self.0.as_raw_fd()),
+                libc::c_long::from(libc::SIGKILL),
+                std::ptr::null::<libc::siginfo_t>(),
+                0 as libc::c_long,
+            )
+        });
+        match sent {
+            Ok(_) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            Err(source) => Err(Error::PidFd(source)),
+        }
+    }
+
+    /// The pid as this process's pid namespace knows it.
+    pub fn pid(&self) -> Result<i32, Error> {
+        let fd = self.0.as_raw_fd();
+        let info = fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).map_err(Error::PidFd)?;
+        let pid: i32 = info
+            .lines()
+            .find_map(|line| line.strip_prefix("Pid:"))
+            .and_then(|number| number.trim().parse().ok())
+            .ok_or(Error::NotAPidFd { fd })?;
+        // 0: not in our pid namespace; -1: ended and collected.
+        if pid <= 0 {
+            return Err(Error::ProcessGone { fd });
+        }
+        Ok(pid)
+    }
+
+    /// Whether the process has not ended yet.
+    pub fn is_alive(&self) -> Result<bool, Error> {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd, as the count says.
+        let ready = retry(|| check(unsafe { libc::poll(&raw mut poll, 1, 0) }));
+        Ok(ready.map_err(Error::PidFd)? == 0)
+    }
+
+    /// CPU time of this process so far, where `pid` is what [`PidFd::pid`] returned: asking for it each time would
+    /// cost more than the clock.
+    pub fn cpu_time(&self, pid: i32) -> Result<Duration, Error> {
+        let used = cpu_time(pid)?;
+        // Alive after the reading: so the number was its own at the reading.
+        if !self.is_alive()? {
+            return Err(Error::ProcessGone { fd: self.0.as_raw_fd() });
+        }
+        Ok(used)
+    }
+}
+
+impl AsFd for PidFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for PidFd {
+    fn as_raw_fd(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
+/// CPU time of whichever process `pid` is now, all its threads together.
+pub fn cpu_time(pid: i32) -> Result<Duration, Error> {
+    let failed = |source| Error::CpuClock { pid, source };
+    if pid <= 0 {
+        return Err(failed(io::Error::from_raw_os_error(libc::ESRCH)));
+    }
+    /// CPUCLOCK_SCHED of the whole process, from the kernel's posix-timers.h.
+    const SCHED: libc::clockid_t = 2;
+    process::clock((!pid << 3) | SCHED).map_err(failed)
+}

@@ -1,0 +1,174 @@
+//! Which system calls a process may make, as data: the files in `policies/`, one per process kind.
+
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+};
+use serde::Deserialize;
+
+use crate::error::PolicyError;
+use crate::symbols;
+
+/// Every policy file by the name that `extends` uses.
+const FILES: [(&str, &str); 4] = [
+    ("isolate-base", include_str!("../policies/isolate-base.toml")),
+    ("isolate-call", include_str!("../policies/isolate-call.toml")),
+    ("isolate-serve", include_str!("../policies/isolate-serve.toml")),
+    ("isolate-zygote", include_str!("../policies/isolate-zygote.toml")),
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    extends: Option<String>,
+    #[serde(rename = "rule")]
+    rules: Vec<RuleText>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleText {
+    syscall: String,
+    #[serde(default)]
+    args: Vec<ArgumentText>,
+    only: Option<Mode>,
+    reason: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArgumentText {
+    index: u8,
+    bits: u8,
+    equals: Value,
+    ignoring: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Number(u64),
+    Names(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    Jit,
+    Jitless,
+}
+
+/// One allowed shape of one system call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Rule {
+    pub(crate) syscall: String,
+    pub(crate) number: i64,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) only: Option<Mode>,
+}
+
+/// `argument & mask == value`, where the mask also says how much of it the kernel looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Argument {
+    pub(crate) index: u8,
+    pub(crate) wide: bool,
+    pub(crate) mask: u64,
+    pub(crate) value: u64,
+}
+
+/// All rules of a policy for both modes, those it extends first.
+pub(crate) fn rules(policy: &str) -> Result<Vec<Rule>, PolicyError> {
+    let text = FILES
+        .iter()
+        .find(|(name, _)| *name == policy)
+        .map(|(_, text)| *text)
+        .ok_or_else(|| PolicyError::UnknownBase(policy.to_owned()))?;
+    let (extends, own) = parse(text)?;
+    let mut all = match extends {
+        Some(base) if base != policy => rules(&base)?,
+        Some(base) => return Err(PolicyError::UnknownBase(base)),
+        None => Vec::new(),
+    };
+    all.extend(own);
+    let mut seen = HashSet::new();
+    for rule in &all {
+        if !seen.insert(rule) {
+            return Err(PolicyError::Duplicate(rule.syscall.clone()));
+        }
+    }
+    Ok(all)
+}
+
+/// One file by itself: the policy it extends, and its own rules.
+pub(crate) fn parse(text: &str) -> Result<(Option<String>, Vec<Rule>), PolicyError> {
+    let file: File = toml::from_str(text)?;
+    let rules = file.rules.into_iter().map(rule).collect::<Result<_, _>>()?;
+    Ok((file.extends, rules))
+}
+
+fn rule(text: RuleText) -> Result<Rule, PolicyError> {
+    if text.reason.trim().is_empty() {
+        return Err(PolicyError::NoReason(text.syscall));
+    }
+    let number = symbols::syscall(&text.syscall).ok_or_else(|| PolicyError::UnknownSyscall(text.syscall.clone()))?;
+    let arguments =
+        text.args.iter().map(|argument| self::argument(&text.syscall, argument)).collect::<Result<_, _>>()?;
+    Ok(Rule { syscall: text.syscall, number, arguments, only: text.only })
+}
+
+fn argument(syscall: &str, text: &ArgumentText) -> Result<Argument, PolicyError> {
+    let impossible = || PolicyError::Condition(syscall.to_owned());
+    let whole = match text.bits {
+        32 => u64::from(u32::MAX),
+        64 => u64::MAX,
+        _ => return Err(impossible()),
+    };
+    let value = number(&text.equals)?;
+    let ignored = text.ignoring.as_ref().map_or(Ok(0), number)?;
+    // A bit that is compared and ignored, or lies beyond the argument, is a slip of the pen.
+    if text.index > 5 || value & ignored != 0 || (value | ignored) & !whole != 0 {
+        return Err(impossible());
+    }
+    Ok(Argument { index: text.index, wide: text.bits == 64, mask: whole & !ignored, value })
+}
+
+fn number(value: &Value) -> Result<u64, PolicyError> {
+    match value {
+        Value::Number(number) => Ok(*number),
+        Value::Names(names) => names.split('|').try_fold(0, |bits, name| {
+            symbols::constant(name)
+                .map(|constant| bits | constant)
+                .ok_or_else(|| PolicyError::UnknownConstant(name.to_owned()))
+        }),
+    }
+}
+
+/// Whatever no rule allows kills the whole process, and so does a call of another architecture. The x32 calls are
+/// calls of the same architecture with a high bit in their number, so no rule allows them.
+pub(crate) fn compile(rules: &[Rule]) -> Result<seccompiler::BpfProgram, PolicyError> {
+    let mut chains: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for rule in rules {
+        let unconditional = rules.iter().any(|other| other.number == rule.number && other.arguments.is_empty());
+        let chain = chains.entry(rule.number).or_default();
+        // To the compiler an empty chain is "always", which only a rule without conditions may mean.
+        if !unconditional {
+            let conditions = rule.arguments.iter().map(condition);
+            let conditions = conditions.collect::<Result<_, _>>()?;
+            chain.push(SeccompRule::new(conditions)?);
+        }
+    }
+    let filter = SeccompFilter::new(
+        chains,
+        SeccompAction::KillProcess,
+        SeccompAction::Allow,
+        TargetArch::try_from(std::env::consts::ARCH).map_err(PolicyError::Architecture)?,
+    )?;
+    Ok(filter.try_into()?)
+}
+
+fn condition(argument: &Argument) -> Result<SeccompCondition, seccompiler::BackendError> {
+    let width = if argument.wide { SeccompCmpArgLen::Qword } else { SeccompCmpArgLen::Dword };
+    SeccompCondition::new(argument.index, width, SeccompCmpOp::MaskedEq(argument.mask), argument.value)
+}

@@ -1,0 +1,107 @@
+//! System call filters, made of the policies before the jail and installed inside.
+
+use seccompiler::BpfProgram;
+
+use crate::error::Error;
+use crate::policy::{self, Mode};
+use crate::sys::check_long;
+
+/// The processes of the isolate wall that have a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PolicyName {
+    /// Runs module initialisation and forks children.
+    IsolateZygote,
+    /// Serves one call and exits.
+    IsolateCall,
+    /// Serves several calls and sets its own CPU timer.
+    IsolateServe,
+}
+
+impl PolicyName {
+    /// Every policy.
+    pub const ALL: [PolicyName; 3] = [PolicyName::IsolateZygote, PolicyName::IsolateCall, PolicyName::IsolateServe];
+
+    /// The name of its file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PolicyName::IsolateZygote => "isolate-zygote",
+            PolicyName::IsolateCall => "isolate-call",
+            PolicyName::IsolateServe => "isolate-serve",
+        }
+    }
+}
+
+/// A compiled filter. Loading parses and allocates; installing is one system call.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    name: PolicyName,
+    program: BpfProgram,
+}
+
+impl Filter {
+    /// Compiles a policy, with the rules for compiled code or without.
+    pub fn load(name: PolicyName, jit: bool) -> Result<Filter, Error> {
+        Filter::compile(name, jit, None)
+    }
+
+    /// The filter without the rules for one system call: when a workload passes with it, nobody needs the rule.
+    pub fn load_without(name: PolicyName, jit: bool, syscall: &str) -> Result<Filter, Error> {
+        Filter::compile(name, jit, Some(syscall))
+    }
+
+    /// The system calls that a policy allows in some shape.
+    pub fn syscalls(name: PolicyName) -> Result<Vec<String>, Error> {
+        let mut names: Vec<String> = rules(name)?.into_iter().map(|rule| rule.syscall).collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn compile(name: PolicyName, jit: bool, without: Option<&str>) -> Result<Filter, Error> {
+        let mode = if jit { Mode::Jit } else { Mode::Jitless };
+        let mut rules = rules(name)?;
+        rules.retain(|rule| rule.only.is_none_or(|only| only == mode));
+        rules.retain(|rule| without != Some(rule.syscall.as_str()));
+        let program = policy::compile(&rules).map_err(refused(name))?;
+        Ok(Filter { name, program })
+    }
+
+    /// Installs the filter on top of those already there: for good, on every thread and every descendant.
+    /// Needs no_new_privs, which [`crate::confine::confine`] sets.
+    pub fn install(&self) -> Result<(), Error> {
+        let policy = self.name.as_str();
+        let program = libc::sock_fprog {
+            // The compiler refuses programs of more than 4096 instructions.
+            len: self.program.len() as u16,
+            filter: self.program.as_ptr().cast_mut().cast(),
+        };
+        // SAFETY: program describes a live slice of instructions of the kernel's layout, which the call only reads.
+        let thread = check_long(unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER as libc::c_long,
+                libc::SECCOMP_FILTER_FLAG_TSYNC as libc::c_long,
+                &raw const program,
+            )
+        })
+        .map_err(|source| Error::Filter { policy, source })?;
+        if thread != 0 {
+            return Err(Error::FilterThread { policy, thread });
+        }
+        Ok(())
+    }
+
+    /// Number of BPF instructions; never zero.
+    #[expect(clippy::len_without_is_empty, reason = "a filter is never empty")]
+    pub fn len(&self) -> usize {
+        self.program.len()
+    }
+}
+
+fn rules(name: PolicyName) -> Result<Vec<policy::Rule>, Error> {
+    policy::rules(name.as_str()).map_err(refused(name))
+}
+
+fn refused(name: PolicyName) -> impl FnOnce(crate::error::PolicyError) -> Error {
+    move |source| Error::Policy { policy: name.as_str().to_owned(), source }
+}

@@ -1,0 +1,65 @@
+//! What a compartment may ask of the host while a call runs.
+
+use crate::wall::Future;
+use bytes::Bytes;
+
+/// A question from inside: `operation` with its own JSON description and bytes. All of it is the attacker's.
+#[derive(Clone, Debug)]
+pub struct HostCall {
+    pub operation: String,
+    pub meta: String,
+    pub body: Bytes,
+}
+
+#[derive(Clone, Debug)]
+pub struct HostReply {
+    /// JSON.
+    pub meta: String,
+    pub body: Bytes,
+}
+
+/// A refusal, which the code inside sees as an error.
+#[derive(Clone, Debug)]
+pub struct HostRefusal {
+    pub code: String,
+    pub message: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct LogLine {
+    pub level: String,
+    pub text: String,
+}
+
+/// The host's side of a call: the only way out of a compartment. Counting and limits are the wall's work.
+pub trait Host: Send + Sync {
+    fn call(&self, call: HostCall) -> Future<'_, Result<HostReply, HostRefusal>>;
+
+    /// A line the tool logged.
+    fn log(&self, line: LogLine);
+
+    /// Progress the tool reported, as JSON text.
+    fn progress(&self, _json: String) {}
+
+    /// Names of upstream hosts reached so far, for the receipt.
+    fn hosts_reached(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A host without a way out: every fetch is refused with the reason, and log lines go to a function.
+pub struct NoNetwork<F>(pub F);
+
+impl<F: Fn(LogLine) + Send + Sync> Host for NoNetwork<F> {
+    fn call(&self, call: HostCall) -> Future<'_, Result<HostReply, HostRefusal>> {
+        let message = match call.operation.as_str() {
+            "fetch" => "this host has no egress: no network can be reached from a compartment".to_owned(),
+            other => format!("this host has no operation `{}`", other.chars().take(40).collect::<String>()),
+        };
+        Box::pin(async move { Err(HostRefusal { code: "egress_denied".to_owned(), message }) })
+    }
+
+    fn log(&self, line: LogLine) {
+        (self.0)(line);
+    }
+}

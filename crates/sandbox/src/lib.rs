@@ -1,0 +1,17 @@
+#![forbid(unsafe_code)]
+//! What stands between a caller and untrusted code, whatever the wall is made of.
+//!
+//! A [`Wall`] turns a [`Deployment`] into a [`Seed`]; a seed grows [`Compartment`]s; the [`Pool`] keeps them ready,
+//! hands them out by boundary, and gives every call an [`Answer`] with a [`Receipt`].
+
+mod failure;
+mod host;
+mod pool;
+mod receipt;
+mod wall;
+
+pub use failure::{Code, Failure};
+pub use host::{Host, HostCall, HostReply, HostRefusal, LogLine, NoNetwork};
+pub use pool::{Pool, PoolSettings, PoolState};
+pub use receipt::{Receipt, Usage};
+pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Request, Seed, Wall};

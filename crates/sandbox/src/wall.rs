@@ -1,0 +1,97 @@
+//! The interface of walls.
+
+use crate::{Failure, Host, Receipt, Usage};
+use bytes::Bytes;
+use policy::Permit;
+use serde_json::value::RawValue;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub type Future<'a, T> = Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;
+
+/// One version of a server with the right to run it.
+#[derive(Debug)]
+pub struct Deployment {
+    pub tenant: String,
+    pub server: String,
+    /// Names this version for ever; two deployments with one id are the same code with the same permit.
+    pub id: String,
+    /// The entry module.
+    pub source: Bytes,
+    /// What stack traces call it.
+    pub file_name: String,
+    pub permit: Permit,
+}
+
+/// What a caller wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Tool,
+    Resource,
+    Prompt,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub operation: Operation,
+    /// Tool or prompt name, or resource address.
+    pub name: String,
+    /// JSON.
+    pub input: Bytes,
+    /// The session it belongs to; calls without one never share a session's compartment.
+    pub session: Option<String>,
+}
+
+/// What a caller gets.
+#[derive(Debug)]
+pub struct Answer {
+    /// JSON text, or why there is none.
+    pub outcome: Result<Bytes, Failure>,
+    pub receipt: Receipt,
+}
+
+/// What a compartment is grown for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// One call, then it is gone.
+    OneCall,
+    /// Many calls, several at a time.
+    ManyCalls,
+}
+
+/// A kind of isolation.
+pub trait Wall: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// Initialises the deployment behind the wall, under its initialisation limits.
+    fn plant(&self, deployment: Arc<Deployment>) -> Future<'_, Result<Arc<dyn Seed>, Failure>>;
+}
+
+/// An initialised deployment, from which compartments grow.
+pub trait Seed: Send + Sync {
+    /// Tools, resources and prompts as the code itself shows them.
+    fn surface(&self) -> &RawValue;
+
+    fn grow(&self, growth: Growth) -> Future<'_, Result<Arc<dyn Compartment>, Failure>>;
+
+    /// False once no compartment can grow from it any more.
+    fn alive(&self) -> bool;
+
+    /// True when it has served long enough and should be planted anew.
+    fn worn(&self) -> bool;
+}
+
+/// One running instance. Dropping the last handle kills it.
+pub trait Compartment: Send + Sync {
+    /// Serves one call. Cancelling the future kills a compartment grown for one call and aborts the call in others.
+    fn call<'a>(
+        &'a self,
+        request: &'a Request,
+        host: Arc<dyn Host>,
+        within: Duration,
+    ) -> Future<'a, (Result<Bytes, Failure>, Usage)>;
+
+    fn alive(&self) -> bool;
+}
