@@ -30,7 +30,6 @@ pub fn with(checkout: &Path, action: impl FnOnce(&mut Realm) -> Result<(), Strin
     isolate.set_slot(Root(checkout.clone()));
     v8::scope!(let scope, &mut isolate);
     let context = v8::Context::new(scope, v8::ContextOptions::default());
-    context.set_allow_generation_from_strings(false);
     let scope = &mut v8::ContextScope::new(scope, context);
     let (setup, exports, install) = prepare(scope)?;
     action(&mut Realm { scope, setup, exports, checkout, install })

@@ -34,6 +34,8 @@ const COMMON_FLAGS: &str = concat!(
     "--single-threaded ",
     // Catastrophic regular expressions become linear instead of eternal.
     "--enable-experimental-regexp-engine-on-excessive-backtracks ",
+    // Functions are compiled where they are loaded, in a zygote, once, and not in every fork at its first call.
+    "--no-lazy --no-flush-bytecode ",
     // Stack traces of authors' code in errors; more than a screenful helps nobody.
     "--stack-trace-limit=20 ",
     // The main thread's stack is 8 MiB (the jail's RLIMIT_STACK); this never came near crashing.

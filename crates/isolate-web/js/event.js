@@ -1,14 +1,16 @@
-import { defineProperty, getOwnPropertyDescriptor } from "./primordials.js";
-import { dictionary, domString, expose, integer, requireArguments, usvString } from "./webidl.js";
+import { defineProperty, freeze, getOwnPropertyDescriptor } from "./primordials.js";
+import { dictionary, domString, expose, integer, isObject, requireArguments, sequence, usvString } from "./webidl.js";
 import { performanceNow } from "./clock.js";
 
 /** The dispatch machinery's view of an event; not reachable from the event's public face. */
 export let stateOf;
+export let isEvent;
 
 export class Event {
   #state;
   static {
     stateOf = (event) => event.#state;
+    isEvent = (value) => isObject(value) && #state in value;
   }
   constructor(type, eventInitDict = undefined) {
     requireArguments(arguments.length, 1, "Event");
@@ -163,11 +165,15 @@ export class MessageEvent extends Event {
   #data;
   #origin;
   #lastEventId;
+  #ports;
+  #source;
   constructor(type, eventInitDict = undefined) {
     requireArguments(arguments.length, 1, "MessageEvent");
     super(type, eventInitDict);
-    const { data = null, lastEventId = "", origin = "" } = dictionary(eventInitDict, "the event's options");
+    const { data = null, lastEventId = "", origin = "", ports = [], source = null } = dictionary(eventInitDict, "the event's options");
     this.#data = data;
+    this.#ports = freeze(sequence(ports, (port) => port, "the ports"));
+    this.#source = source;
     this.#origin = usvString(origin);
     this.#lastEventId = domString(lastEventId);
   }
@@ -181,12 +187,10 @@ export class MessageEvent extends Event {
     return this.#lastEventId;
   }
   get source() {
-    this.#data;
-    return null;
+    return this.#source;
   }
   get ports() {
-    this.#data;
-    return [];
+    return this.#ports;
   }
 }
 expose(MessageEvent);

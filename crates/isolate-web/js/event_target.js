@@ -1,10 +1,11 @@
 import { TypeErrorCtor, apply, defineProperty, push, root, slice, splice } from "./primordials.js";
 import { domString, expose, isObject, requireArguments } from "./webidl.js";
 import { DOMException } from "./dom_exception.js";
-import { Event, stateOf } from "./event.js";
+import { isEvent, stateOf } from "./event.js";
 import { reportException } from "./report.js";
 
 let listenersOf;
+export let isEventTarget;
 /** Set by abort.js, which needs this module first: runs `callback` when the signal aborts. */
 const signals = { isSignal: () => false, aborted: () => false, onAbort() {} };
 export const connectSignals = (hooks) => {
@@ -19,6 +20,7 @@ export class EventTarget {
   #listeners = [];
   static {
     listenersOf = (target) => target.#listeners;
+    isEventTarget = (value) => isObject(value) && #listeners in value;
   }
   addEventListener(type, callback, options = undefined) {
     const list = listenersOf(orGlobal(this));
@@ -57,7 +59,7 @@ export class EventTarget {
     const target = orGlobal(this);
     listenersOf(target);
     requireArguments(arguments.length, 1, "EventTarget.dispatchEvent");
-    if (!(isObject(event) && event instanceof Event)) throw new TypeErrorCtor("the argument is not an Event");
+    if (!isEvent(event)) throw new TypeErrorCtor("the argument is not an Event");
     const state = stateOf(event);
     if (state.dispatching || !state.initialized) {
       throw new DOMException("the event is already being dispatched", "InvalidStateError");
@@ -143,8 +145,11 @@ export function fire(target, event) {
 
 const orUndefined = (value) => (isObject(value) ? value : null);
 
-/** Defines an `onname` attribute. `state(this)` is an object that keeps the handler; it throws for a wrong receiver. */
-export function handlerAttribute(prototype, name, state) {
+/**
+ * Defines an `onname` attribute. `state(this)` is an object that keeps the handler; it throws for a wrong receiver.
+ * `changed(this)` is called after each assignment.
+ */
+export function handlerAttribute(prototype, name, state, changed = undefined) {
   const key = `on${name}`;
   const wrap = (receiver, record) => ({
     handleEvent(event) {
@@ -167,6 +172,7 @@ export function handlerAttribute(prototype, name, state) {
         record[`${key}:listener`] = undefined;
       }
       record[key] = handler;
+      changed?.(this);
     },
   };
   const descriptor = Object.getOwnPropertyDescriptor(property, key);

@@ -3,27 +3,51 @@ import { native } from "./host.js";
 import { defineProperty, getOwnPropertyDescriptor, ownKeys, resolve, root, then } from "./primordials.js";
 import { AbortController, AbortSignal, makeAbort } from "./abort.js";
 import { atob, btoa } from "./base64.js";
+import { Blob, File } from "./blob.js";
+import { CompressionStream, DecompressionStream } from "./compression.js";
 import { console } from "./console.js";
 import { Crypto } from "./crypto.js";
+import { CryptoKey } from "./crypto_key.js";
 import { DOMException } from "./dom_exception.js";
 import { TextDecoder, TextEncoder } from "./encoding.js";
-import { CustomEvent, ErrorEvent, Event, MessageEvent, PromiseRejectionEvent } from "./event.js";
-import { EventTarget, becomeEventTarget, fire, handlerAttribute } from "./event_target.js";
+import { setBaseUrl } from "./environment.js";
+import { CustomEvent, ErrorEvent, Event, MessageEvent, PromiseRejectionEvent, isEvent } from "./event.js";
+import { EventTarget, becomeEventTarget, fire, handlerAttribute, isEventTarget } from "./event_target.js";
+import { fetch } from "./fetch.js";
+import { FormData } from "./form_data.js";
 import { connectInspect, formatError } from "./format_error.js";
+import { Headers } from "./headers.js";
+import { MessageChannel, MessagePort } from "./message_port.js";
+import "./transfer.js";
 import { inspect, registerInspector } from "./inspect.js";
 import { Performance, performance } from "./performance.js";
 import { connectErrorEvent, reportException } from "./report.js";
-import { structuredClone } from "./structured_clone.js";
+import { Request } from "./request.js";
+import { Response } from "./response.js";
+import * as streams from "./streams.js";
+import { registerPlatformClass, structuredClone } from "./structured_clone.js";
+import { SubtleCrypto, subtle } from "./subtle.js";
+import { TextDecoderStream, TextEncoderStream } from "./text_streams.js";
 import { clearInterval, clearTimeout, clearTimers, runTimers, setInterval, setTimeout } from "./timers.js";
 import { URL, isURL } from "./url.js";
 import { URLSearchParams, paramsHooks } from "./url_search_params.js";
 import { internal, requireArguments } from "./webidl.js";
 
-import * as streams from "./streams.js";
+const {
+  ByteLengthQueuingStrategy, CountQueuingStrategy, ReadableByteStreamController, ReadableStream,
+  ReadableStreamBYOBReader, ReadableStreamBYOBRequest, ReadableStreamDefaultController, ReadableStreamDefaultReader,
+  TransformStream, TransformStreamDefaultController, WritableStream, WritableStreamDefaultController,
+  WritableStreamDefaultWriter,
+} = streams;
 
-const classes = { ...streams,
-  AbortController, AbortSignal, Crypto, CustomEvent, DOMException, ErrorEvent, Event, EventTarget, MessageEvent,
-  Performance, PromiseRejectionEvent, TextDecoder, TextEncoder, URL, URLSearchParams,
+const classes = {
+  AbortController, AbortSignal, Blob, ByteLengthQueuingStrategy, CompressionStream, CountQueuingStrategy, Crypto,
+  CryptoKey, CustomEvent, DOMException, DecompressionStream, ErrorEvent, Event, EventTarget, File, FormData, Headers,
+  MessageChannel, MessageEvent, MessagePort, Performance, PromiseRejectionEvent, ReadableByteStreamController, ReadableStream,
+  ReadableStreamBYOBReader, ReadableStreamBYOBRequest, ReadableStreamDefaultController, ReadableStreamDefaultReader,
+  Request, Response, SubtleCrypto, TextDecoder, TextDecoderStream, TextEncoder, TextEncoderStream, TransformStream,
+  TransformStreamDefaultController, URL, URLSearchParams, WritableStream, WritableStreamDefaultController,
+  WritableStreamDefaultWriter,
 };
 for (const name of ownKeys(classes)) {
   defineProperty(root, name, { value: classes[name], writable: true, enumerable: false, configurable: true });
@@ -49,7 +73,7 @@ const { queueMicrotask, reportError } = {
 };
 
 const functions = {
-  atob, btoa, clearInterval, clearTimeout, queueMicrotask, reportError, setInterval, setTimeout, structuredClone,
+  atob, btoa, clearInterval, clearTimeout, fetch, queueMicrotask, reportError, setInterval, setTimeout, structuredClone,
 };
 for (const name of ownKeys(functions)) {
   defineProperty(root, name, { value: functions[name], writable: true, enumerable: true, configurable: true });
@@ -69,7 +93,7 @@ function attribute(name, value) {
 }
 attribute("self", root);
 attribute("performance", performance);
-attribute("crypto", new Crypto(internal));
+attribute("crypto", new Crypto(internal, subtle));
 
 defineProperty(root, "console", { value: console, writable: true, enumerable: false, configurable: true });
 defineProperty(Math, "random", { value: native.random, writable: true, enumerable: false, configurable: true });
@@ -83,6 +107,8 @@ connectErrorEvent((error) => {
   const message = `Uncaught ${formatError(error)}`;
   return fire(root, new ErrorEvent("error", { message, error, cancelable: true }));
 });
+
+for (const test of [isURL, paramsHooks.is, isEvent, isEventTarget]) registerPlatformClass(test);
 
 connectInspect(inspect);
 registerInspector(isURL, (url) => ({ label: "URL", parts: { href: url.href } }));
@@ -103,4 +129,6 @@ export const embedderExports = {
   makeAbort,
   /** reportException(error): void: an `error` event, and the log unless a listener prevents it. */
   reportException,
+  /** setBaseUrl(url | undefined): against what relative URLs are resolved; nothing by default. */
+  setBaseUrl,
 };

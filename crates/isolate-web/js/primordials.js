@@ -111,6 +111,7 @@ export const dataViewOffset = getter(DataView.prototype, "byteOffset");
 export const dataViewByteLength = getter(DataView.prototype, "byteLength");
 export const bufferByteLength = getter(ArrayBuffer.prototype, "byteLength");
 export const bufferSlice = uncurry(ArrayBuffer.prototype.slice);
+export const bufferDetached = getter(ArrayBuffer.prototype, "detached");
 export const bufferResizable = getter(ArrayBuffer.prototype, "resizable");
 export const sharedByteLength = getter(SharedArrayBuffer.prototype, "byteLength");
 export const sharedGrowable = getter(SharedArrayBuffer.prototype, "growable");

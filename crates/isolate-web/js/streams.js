@@ -1,1 +1,120 @@
-export * from "npm:web-streams-polyfill";
+// The streams classes are npm's web-streams-polyfill; this module adds what the rest of the runtime needs of them.
+import {
+  ByteLengthQueuingStrategy, CountQueuingStrategy, ReadableByteStreamController, ReadableStream,
+  ReadableStreamBYOBReader, ReadableStreamBYOBRequest, ReadableStreamDefaultController, ReadableStreamDefaultReader,
+  TransformStream, TransformStreamDefaultController, WritableStream, WritableStreamDefaultController,
+  WritableStreamDefaultWriter,
+} from "npm:web-streams-polyfill";
+import { asyncIteratorPrototype, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, ownKeys, setPrototypeOf, uncurry } from "./primordials.js";
+import { isObject } from "./webidl.js";
+
+export {
+  ByteLengthQueuingStrategy, CountQueuingStrategy, ReadableByteStreamController, ReadableStream,
+  ReadableStreamBYOBReader, ReadableStreamBYOBRequest, ReadableStreamDefaultController, ReadableStreamDefaultReader,
+  TransformStream, TransformStreamDefaultController, WritableStream, WritableStreamDefaultController,
+  WritableStreamDefaultWriter,
+};
+
+// The package finds its own idea of %AsyncIteratorPrototype%; iterators must inherit the language's.
+setPrototypeOf(getPrototypeOf(new ReadableStream().values()), asyncIteratorPrototype);
+
+const lockedGetter = uncurry(getOwnPropertyDescriptor(ReadableStream.prototype, "locked").get);
+const tee = uncurry(ReadableStream.prototype.tee);
+const cancel = uncurry(ReadableStream.prototype.cancel);
+const releaseLock = uncurry(ReadableStreamDefaultReader.prototype.releaseLock);
+const pipeThrough = uncurry(ReadableStream.prototype.pipeThrough);
+const pipeTo = uncurry(ReadableStream.prototype.pipeTo);
+
+function internalMethod(prototype, description) {
+  for (const key of ownKeys(prototype)) if (typeof key === "symbol" && key.description === description) return key;
+  throw new Error(`web-streams-polyfill has no ${description}`);
+}
+const pullSteps = internalMethod(ReadableStreamDefaultController.prototype, "[[PullSteps]]");
+
+export const isReadableStream = (value) => isObject(value) && value instanceof ReadableStream && hasOwn(value, "_readableStreamController");
+export const isWritableStream = (value) => isObject(value) && value instanceof WritableStream && hasOwn(value, "_writableStreamController");
+export const isTransformStream = (value) => isObject(value) && value instanceof TransformStream && hasOwn(value, "_transformStreamController");
+export const isLocked = (stream) => lockedGetter(stream);
+export const isDisturbed = (stream) => stream._disturbed === true;
+export const isErrored = (stream) => stream._state === "errored";
+export const teeStream = (stream) => tee(stream);
+export const cancelStream = (stream, reason) => cancel(stream, reason);
+export const pipeStreamTo = (stream, destination) => pipeTo(stream, destination);
+export const pipeStreamThrough = (stream, transform) => pipeThrough(stream, transform);
+
+/** Asks a locked stream for one chunk without making a promise, which tenant code could look into. */
+export function readChunk(stream, { chunk, close, error }) {
+  stream._disturbed = true;
+  if (stream._state === "closed") close();
+  else if (stream._state === "errored") error(stream._storedError);
+  else {
+    stream._readableStreamController[pullSteps]({
+      _canReadSync: () => true, _chunkSteps: chunk, _closeSteps: close, _errorSteps: error,
+    });
+  }
+}
+
+/** Locks the stream and feeds every chunk to `chunk`; a chunk for which that throws is an error like any other. */
+export function readEach(stream, chunk, close, error) {
+  const reader = new ReadableStreamDefaultReader(stream);
+  const next = () => {
+    // Chunks that are there already come back at once; a loop instead of recursion keeps the stack flat.
+    let again = true;
+    let inside = true;
+    while (again) {
+      again = false;
+      readChunk(stream, {
+        chunk(value) {
+          try {
+            chunk(value);
+          } catch (failure) {
+            cancelStreamOf(reader, failure);
+            error(failure);
+            return;
+          }
+          if (inside) again = true;
+          else next();
+        },
+        close,
+        error,
+      });
+    }
+    inside = false;
+  };
+  next();
+  return reader;
+}
+
+const readerCancel = uncurry(ReadableStreamDefaultReader.prototype.cancel);
+const promiseCatch = uncurry(Promise.prototype.catch);
+function cancelStreamOf(reader, reason) {
+  promiseCatch(readerCancel(reader, reason), () => {});
+}
+
+export const release = (reader) => releaseLock(reader);
+
+/** A byte stream over bytes that are there already. */
+export function streamOfBytes(bytes) {
+  const CHUNK = 64 * 1024;
+  let at = 0;
+  return new ReadableStream({
+    type: "bytes",
+    pull(controller) {
+      const end = Math.min(at + CHUNK, bytes.length);
+      if (end > at) controller.enqueue(bytes.slice(at, end));
+      at = end;
+      if (at >= bytes.length) {
+        controller.close();
+        controller.byobRequest?.respond(0);
+      }
+    },
+  }, { highWaterMark: 0 });
+}
+
+/** A stream that was read to its end by a reader who still holds it. */
+export function spentStream() {
+  const stream = new ReadableStream({ type: "bytes", start: (controller) => controller.close() });
+  new ReadableStreamDefaultReader(stream);
+  stream._disturbed = true;
+  return stream;
+}

@@ -30,7 +30,7 @@ function cloneWith(moved) {
   const isPlatformObject = (object) => {
     const prototype = getPrototypeOf(object);
     if (prototype === objectPrototype || prototype === null) return false;
-    return classOf(object) !== undefined;
+    return classOf(object) !== undefined || isTransferable(object);
   };
   const clonePlatformObject = (object) => {
     for (let i = 0; i < moved.length; i++) if (moved[i].from === object) return moved[i].to();
@@ -41,8 +41,10 @@ function cloneWith(moved) {
   return { isPlatformObject, clonePlatformObject };
 }
 
+const isTransferable = (object) => transferable.some((entry) => entry.test(object));
+
 /** The structured clone of a value; `transfer` is a list of objects to move instead of copying. */
-export function clone(value, transfer = []) {
+export function cloneAndTransfer(value, transfer) {
   const buffers = [];
   const moved = [];
   for (let i = 0; i < transfer.length; i++) {
@@ -58,15 +60,22 @@ export function clone(value, transfer = []) {
     push(moved, { from: each, to: () => (result ??= kind.transfer(each)) });
   }
   const { isPlatformObject, clonePlatformObject } = cloneWith(moved);
-  return native.structuredClone(value, buffers, isPlatformObject, clonePlatformObject, dataCloneError);
+  const result = native.structuredClone(value, buffers, isPlatformObject, clonePlatformObject, dataCloneError);
+  // What is in the list but not in the value moves too.
+  const received = [];
+  for (let i = 0; i < moved.length; i++) push(received, moved[i].to());
+  return { result, received };
 }
+
+/** The structured clone of a value that comes alone. */
+export const clone = (value) => cloneAndTransfer(value, []).result;
 
 export const { structuredClone } = {
   structuredClone(value, options = undefined) {
     requireArguments(arguments.length, 1, "structuredClone");
     const { transfer } = dictionary(options, "the options");
     const list = transfer === undefined ? [] : sequence(transfer, toObject, "the transfer list");
-    return clone(value, list);
+    return cloneAndTransfer(value, list).result;
   },
 };
 

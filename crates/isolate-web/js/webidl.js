@@ -1,6 +1,6 @@
 // The rules by which web interfaces take arguments and show themselves (Web IDL, JavaScript binding).
 import {
-  TypeErrorCtor, abs, bufferByteLength, bufferResizable, create, dataViewBuffer, dataViewByteLength, dataViewOffset,
+  TypeErrorCtor, abs, bufferByteLength, bufferDetached, bufferResizable, create, dataViewBuffer, dataViewByteLength, dataViewOffset,
   defineProperty, floor, getOwnPropertyDescriptor, isInteger, isView, iteratorPrototype, max, min, ownKeys, push,
   regExpExec, setPrototypeOf, sharedByteLength, sharedGrowable, toWellFormed, trunc, typedArrayBuffer,
   typedArrayByteLength, typedArrayOffset, typedArrayTag, Uint8ArrayCtor, uncurry,
@@ -142,6 +142,7 @@ export function bytesOf(value, what, { shared = false, resizable = false } = {})
   if (!resizable && (isShared ? sharedGrowable(buffer) : bufferResizable(buffer))) {
     throw new TypeErrorCtor(`${what} is resizable`);
   }
+  if (!isShared && bufferDetached(buffer)) return new Uint8ArrayCtor(0);
   if (buffer === value) return new Uint8ArrayCtor(buffer);
   return typedArrayTag(value) === undefined
     ? new Uint8ArrayCtor(buffer, dataViewOffset(value), dataViewByteLength(value))

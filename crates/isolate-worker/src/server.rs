@@ -50,32 +50,33 @@ fn adopt(engine: &mut Engine, realm: &Realm, name: &str, source: &str) -> Result
     Ok(surface)
 }
 
-/// As a module; if that does not parse, as the body of a function of `input` and `ctx`.
+/// As a module; if that does not parse or exports no server, as the body of a function of `input` and `ctx`.
 fn compile(
     engine: &mut Engine,
     realm: &Realm,
     name: &str,
     source: &str,
 ) -> Result<(v8::Global<v8::Module>, bool), String> {
-    match compile_module(engine, realm, name, source) {
-        Ok(module) => Ok((module, false)),
-        Err(error) => {
-            // One line before and one after, so that line numbers stay the author's.
-            let wrapped = format!("export default async function (input, ctx) {{ {source}\n}}");
-            match compile_module(engine, realm, name, &wrapped) {
-                Ok(module) => Ok((module, true)),
-                Err(_) => Err(error),
-            }
-        }
+    let as_module = compile_module(engine, realm, name, source);
+    if let Ok((module, true)) = as_module {
+        return Ok((module, false));
+    }
+    // On the author's own lines, so that line numbers stay right.
+    let wrapped = format!("export default async function (input, ctx) {{ {source}\n}}");
+    match (compile_module(engine, realm, name, &wrapped), as_module) {
+        (Ok((module, _)), _) => Ok((module, true)),
+        (Err(_), Err(error)) => Err(error),
+        (Err(_), Ok(_)) => Err("the module has no default export: `export default { tools: { … } }`".to_owned()),
     }
 }
 
+/// A linked module, and whether it has a default export. Runs none of its code.
 fn compile_module(
     engine: &mut Engine,
     realm: &Realm,
     name: &str,
     source: &str,
-) -> Result<v8::Global<v8::Module>, String> {
+) -> Result<(v8::Global<v8::Module>, bool), String> {
     v8::scope!(let scope, &mut engine.isolate);
     let context = v8::Local::new(scope, &realm.context);
     let scope = &mut v8::ContextScope::new(scope, context);
@@ -88,7 +89,18 @@ fn compile_module(
         v8::script_compiler::compile_module(scope, &mut source)
     })();
     match module {
-        Some(module) => Ok(v8::Global::new(scope, module)),
+        Some(module) => {
+            if module.instantiate_module(scope, refuse_import).is_none() {
+                let error = scope.exception();
+                return Err(describe(scope, realm, error));
+            }
+            let namespace: v8::Local<v8::Object> =
+                module.get_module_namespace().try_into().map_err(|_| "the module has no namespace".to_owned())?;
+            let key = v8::String::new(scope, "default").ok_or("out of memory")?;
+            let exports = namespace.has_own_property(scope, key.into());
+            // A default export that is not initialised yet throws here, and so is there.
+            Ok((v8::Global::new(scope, module), exports.unwrap_or(true)))
+        }
         None => {
             let place = scope.message().and_then(|message| {
                 let line = message.get_line_number(scope)?;
@@ -108,7 +120,6 @@ fn evaluate(engine: &mut Engine, realm: &Realm, module: &v8::Global<v8::Module>)
         v8::tc_scope!(let scope, scope);
         let promise = (|| {
             let module = v8::Local::new(scope, module);
-            module.instantiate_module(scope, refuse_import)?;
             let promise: v8::Local<v8::Promise> = module.evaluate(scope)?.try_into().ok()?;
             Some(v8::Global::new(scope, promise))
         })();

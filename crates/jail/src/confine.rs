@@ -1,9 +1,7 @@
 //! Takes everything away from a process that it does not need, once and for good.
 
-use std::io;
-
 use crate::error::Error;
-use crate::namespaces::{INNER_ID, Plan};
+use crate::namespaces::Plan;
 use crate::process::{set_dumpable, set_no_new_privs};
 use crate::sys::check;
 use crate::{capabilities, landlock, limits, root};
@@ -117,19 +115,19 @@ fn agree(name: &'static str, wanted: i32, found: i32) -> Result<(), Error> {
     if wanted == found { Ok(()) } else { Err(Error::AttributeLost { name, wanted, found }) }
 }
 
-/// The three user ids are the planned one and not root.
+/// All ids are the planned one, which is not root's.
 fn expect_identity(plan: &Plan) -> Result<u32, Error> {
-    let wanted = match (plan.user_namespace, plan.drop_to) {
-        (true, _) => INNER_ID,
-        (false, Some(uid)) => uid,
-        (false, None) => 0,
-    };
-    let failed = |source| Error::Identity { uid: wanted, source };
-    let (mut real, mut effective, mut saved) = (0, 0, 0);
-    // SAFETY: the call writes three ids, which the locals are.
-    check(unsafe { libc::getresuid(&raw mut real, &raw mut effective, &raw mut saved) }).map_err(failed)?;
-    if wanted == 0 || [real, effective, saved] != [wanted; 3] {
-        return Err(failed(io::Error::from_raw_os_error(libc::EPERM)));
+    let wanted = plan.inner_id()?;
+    let mut ids = [0; 6];
+    let [user, effective_user, saved_user, group, effective_group, saved_group] = &mut ids;
+    // SAFETY: each call writes three ids, to six different places.
+    unsafe {
+        check(libc::getresuid(user, effective_user, saved_user))
+            .and_then(|_| check(libc::getresgid(group, effective_group, saved_group)))
     }
-    Ok(wanted)
+    .map_err(|source| Error::Identity { uid: wanted, source })?;
+    match ids.into_iter().find(|id| *id != wanted) {
+        None => Ok(wanted),
+        Some(found) => Err(Error::WrongIdentity { wanted, found }),
+    }
 }

@@ -11,6 +11,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("the plan would leave the process with root's identity")]
+    RootPlan,
+    #[error("the process has the uid or gid `{found}` and not `{wanted}`")]
+    WrongIdentity { wanted: u32, found: u32 },
+    #[error("cannot leave the host's session")]
+    Session(#[source] io::Error),
     #[error("cannot enter a new {name} namespace")]
     Namespace {
         name: &'static str,

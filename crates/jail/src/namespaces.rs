@@ -56,8 +56,18 @@ impl Plan {
             return Ok(Plan { user_namespace: true, drop_to: None });
         }
         let unprivileged = Plan { user_namespace: true, drop_to: Some(NOBODY) };
+        // The whole way, because some hosts allow the namespace and then deny what is in it.
         let tried = trial::attempt(|| enter(&unprivileged).map(|()| String::new()))?;
         Ok(Plan { user_namespace: tried.is_ok(), ..unprivileged })
+    }
+
+    /// The uid and gid that the process will see itself as.
+    pub(crate) fn inner_id(&self) -> Result<u32, Error> {
+        match (self.user_namespace, self.drop_to) {
+            (_, Some(0)) | (false, None) => Err(Error::RootPlan),
+            (true, _) => Ok(INNER_ID),
+            (false, Some(uid)) => Ok(uid),
+        }
     }
 }
 
@@ -66,6 +76,8 @@ impl Plan {
 /// The pid namespace holds only what is forked afterwards ([`fork_init`]). On return the process still has the
 /// capabilities that [`crate::confine::confine`] needs; after an error it is in an undefined place and must exit.
 pub fn enter(plan: &Plan) -> Result<(), Error> {
+    plan.inner_id()?;
+    leave_session()?;
     if plan.user_namespace {
         enter_identity(plan)?;
         for (name, flag) in NAMESPACES {
@@ -134,6 +146,17 @@ pub(crate) fn unshare(name: &'static str, flag: libc::c_int) -> Result<(), Error
     Ok(())
 }
 
+/// Away from the host's terminal, whose Ctrl-C is for the host to handle. The leader of a process group cannot and need
+/// not: the group is its own.
+fn leave_session() -> Result<(), Error> {
+    // SAFETY: setsid has no arguments.
+    match check(unsafe { libc::setsid() }) {
+        Ok(_) => Ok(()),
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => Ok(()),
+        Err(source) => Err(Error::Session(source)),
+    }
+}
+
 fn forget_host_name() -> Result<(), Error> {
     let bytes = HOST_NAME.to_bytes();
     let failed = |source| Error::Namespace { name: "uts", source };
@@ -190,6 +213,8 @@ pub fn fork_init() -> Result<Side, Error> {
 /// Init: set the signal, say so, and go on only when the parent answers to that.
 fn tie_to_parent(inner: OwnedFd) -> io::Result<()> {
     process::die_with_parent().map_err(io::Error::other)?;
+    // Never the leader of a group, so this leaves the terminal even where the outer process could not.
+    leave_session().map_err(io::Error::other)?;
     let mut stream = UnixStream::from(inner);
     stream.write_all(&[1])?;
     stream.read_exact(&mut [0])
@@ -206,8 +231,9 @@ fn answer_for_init(outer: OwnedFd) -> io::Result<()> {
 /// It must exist because a process cannot enter its own new pid namespace, and the host must be able to wait for
 /// something. Fork before V8 comes up and it costs a few pages.
 pub fn outlive(init: i32) -> ! {
-    // Held descriptors would keep the host's sockets open after init is gone: worse than giving up.
-    if process::close_from(0).is_err() {
+    // Held descriptors would keep the host's sockets open, and the capabilities that built the jail are of no more use.
+    // Giving up is better than keeping either, and takes init along.
+    if process::close_from(0).and_then(|()| capabilities::drop_all()).is_err() {
         process::exit_now(EXIT_ABANDONED);
     }
     match process::wait(init) {

@@ -172,3 +172,6 @@ fn condition(argument: &Argument) -> Result<SeccompCondition, seccompiler::Backe
     let width = if argument.wide { SeccompCmpArgLen::Qword } else { SeccompCmpArgLen::Dword };
     SeccompCondition::new(argument.index, width, SeccompCmpOp::MaskedEq(argument.mask), argument.value)
 }
+
+#[cfg(test)]
+mod tests;

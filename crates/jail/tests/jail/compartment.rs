@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::Read;
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jail::confine::{Confinement, Enforced, confine};
 use jail::namespaces::{self, Plan, Side, enter, fork_init};
@@ -50,6 +51,7 @@ impl Compartment {
 
     /// Everything that was said inside until the end, and how the outer process ended.
     pub fn finish(mut self) -> (String, Exit) {
+        self.stream.shutdown(Shutdown::Write).expect("the end of the conversation");
         let mut said = String::new();
         self.stream.read_to_string(&mut said).expect("words from inside");
         (said, process::wait(self.outer).expect("the outer process"))
@@ -109,9 +111,31 @@ pub fn say(text: &str) {
     socket::write_all(jail::CHILD_FD, text.as_bytes()).expect("the test listens");
 }
 
+/// One byte from inside.
+pub fn read_byte(stream: &mut UnixStream) -> u8 {
+    let mut byte = [0];
+    stream.read_exact(&mut byte).expect("a sign of life");
+    byte[0]
+}
+
+/// Waits until the test has nothing more to say, from inside.
+pub fn stay() {
+    while socket::read(jail::CHILD_FD, &mut [0; 64]).expect("words of the test") > 0 {}
+}
+
 /// Pids of the children of `pid`.
 pub fn children(pid: i32) -> Vec<i32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
-    let text = fs::read_to_string(path).expect("children of a process");
+    // One that is gone has none.
+    let text = fs::read_to_string(path).unwrap_or_default();
     text.split_whitespace().map(|pid| pid.parse().expect("a pid")).collect()
+}
+
+/// Waits for something that is about to become true.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "still not so: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

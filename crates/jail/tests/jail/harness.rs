@@ -1,8 +1,12 @@
-//! Runs each case in a process of its own: single-threaded, in its own process group, with a wall-clock limit.
+//! Runs each case in a process of its own: single-threaded, and with a wall-clock limit.
 
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
+
+use jail::pidfd::PidFd;
+
+use crate::compartment::children;
 
 /// Tells a process of this binary which case it is, and as whom.
 const CASE: &str = "JAIL_TEST_CASE";
@@ -114,10 +118,21 @@ fn verdict(case: &Case, who: Who, root: bool) -> Verdict {
     }
 }
 
+/// Kills the case and all that came of it. A jail leaves the case's process group, so the group is not enough.
+fn kill_tree(pid: i32) {
+    let held = PidFd::open(pid);
+    for child in children(pid) {
+        kill_tree(child);
+    }
+    if let Ok(process) = held {
+        process.kill().expect("a kill");
+    }
+}
+
 fn run_apart(case: &Case, who: Who, root: bool) -> Result<ExitStatus, String> {
     let itself = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(itself);
-    command.env(CASE, case.name).process_group(0);
+    command.env(CASE, case.name);
     if who == Who::Nobody && root {
         command.env(WHO, "nobody");
     }
@@ -128,8 +143,7 @@ fn run_apart(case: &Case, who: Who, root: bool) -> Result<ExitStatus, String> {
             return Ok(status);
         }
         if Instant::now() > deadline {
-            // SAFETY: takes numbers only; the group is the one that was made for this child, still unwaited.
-            unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+            kill_tree(child.id() as i32);
             child.wait().map_err(|error| error.to_string())?;
             return Err(format!("took longer than {LIMIT:?}"));
         }

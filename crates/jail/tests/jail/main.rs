@@ -1,10 +1,17 @@
 //! The jail, tried from inside and from outside, as root and as nobody.
 
+mod attacks;
+mod attempts;
 mod compartment;
+mod descriptors;
+mod groups;
 mod harness;
+mod host;
+mod life;
+mod memory;
 mod posture;
 
-use harness::{BOTH, Case};
+use harness::{BOTH, Case, NOBODY, ROOT};
 
 macro_rules! cases {
     ($($who:ident $module:ident::$name:ident,)*) => {
@@ -17,7 +24,43 @@ macro_rules! cases {
 }
 
 const CASES: &[Case] = cases![
+    BOTH attacks::on_a_sealed_child,
+    BOTH attacks::on_a_sealed_child_with_jit,
+    BOTH attacks::on_a_serving_child,
+    BOTH attacks::on_a_zygote,
+    NOBODY descriptors::kept_ones_land_on_their_targets_however_they_overlap,
+    NOBODY descriptors::impossible_targets_are_refused,
+    NOBODY descriptors::one_descriptor_travels_with_the_bytes,
+    NOBODY descriptors::surplus_descriptors_are_closed,
+    NOBODY descriptors::a_closed_peer_is_an_error_and_not_a_signal,
+    NOBODY descriptors::waiting_ends_with_data_the_end_or_the_time,
+    NOBODY descriptors::only_live_processes_are_taken_for_processes,
+    NOBODY descriptors::signals_are_reset_whatever_the_host_did,
+    NOBODY groups::are_not_to_be_had_by_nobody_and_the_reason_says_so,
+    ROOT groups::refuse_names_that_are_paths,
+    ROOT groups::kill_for_memory,
+    ROOT groups::limit_processes,
+    ROOT groups::limit_cpu,
+    ROOT groups::kill_their_members_when_dropped,
+    ROOT groups::of_a_dead_host_are_swept_and_of_a_living_one_not,
+    BOTH host::the_doctor_finds_this_host_fit,
+    ROOT host::without_user_namespaces_root_falls_back_and_nobody_is_refused,
+    BOTH host::what_is_not_enforced_is_an_error_that_names_it,
+    ROOT host::root_is_never_jailed_as_root,
+    BOTH life::init_dies_with_the_outer_process,
+    BOTH life::nothing_survives_an_outer_process_that_dies_early,
+    BOTH life::the_outer_process_ends_as_init_ended,
+    BOTH life::children_die_with_their_zygote_and_only_they,
+    BOTH life::everything_dies_with_init,
+    BOTH life::the_cpu_timer_kills_a_sealed_child,
+    BOTH life::only_the_cpu_limit_kills_init,
+    BOTH life::a_sealed_child_can_be_stopped_while_it_waits,
+    BOTH life::an_ignored_sigchld_loses_no_status,
+    BOTH memory::the_size_in_use_is_what_the_kernel_counts,
+    BOTH memory::a_zygote_limits_itself_to_what_it_uses_and_some,
     BOTH posture::seen_from_inside,
+    BOTH posture::seen_from_outside,
+    ROOT posture::seen_from_inside_without_user_namespace,
 ];
 
 fn main() -> std::process::ExitCode {

@@ -4,7 +4,7 @@ use super::gate::Gate;
 use super::{PoolSettings, lock};
 use crate::{Code, Compartment, Deployment, Failure, Growth, Request, Seed, Wall};
 use policy::Boundary;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,7 +16,8 @@ pub(super) struct Plot {
     last_used: Mutex<Instant>,
     /// Held while planting, so that many first callers plant once.
     planted: tokio::sync::Mutex<Planted>,
-    spares: Mutex<Vec<Arc<dyn Compartment>>>,
+    /// Oldest first: the one that has waited longest is the most ready.
+    spares: Mutex<VecDeque<Arc<dyn Compartment>>>,
     /// How many spares are wanted now: rises when a caller finds none, falls when nobody calls.
     wanted: AtomicUsize,
     growing: AtomicUsize,
@@ -90,7 +91,7 @@ impl Plot {
     }
 
     async fn take_spare(self: &Arc<Plot>, wall: &dyn Wall) -> Result<Arc<dyn Compartment>, Failure> {
-        let spare = lock(&self.spares).pop();
+        let spare = lock(&self.spares).pop_front();
         if let Some(spare) = spare {
             return Ok(spare);
         }
@@ -137,7 +138,7 @@ impl Plot {
             if let Some(seed) = seed {
                 while lock(&plot.spares).len() < plot.wanted.load(Ordering::Relaxed) {
                     match seed.grow(Growth::OneCall).await {
-                        Ok(spare) => lock(&plot.spares).push(spare),
+                        Ok(spare) => lock(&plot.spares).push_back(spare),
                         // The next caller grows its own and hears the reason if it is still there.
                         Err(_) => break,
                     }

@@ -1,6 +1,6 @@
 // attack: One array constructor that reserves 256 MB of holes in a single step.
 // expect: memory_limit
-// limits: cpu_ms=5000
+// limits: cpu_ms=5000 memory_mb=64
 
 export default {
   tools: {

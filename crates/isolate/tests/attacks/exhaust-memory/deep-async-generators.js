@@ -1,6 +1,6 @@
 // attack: Delegates through ten thousand nested async generators for each value.
-// expect: ok | cpu_limit | tool_error
-// result: {"values":1}
+// expect: tool_error
+// message: Maximum call stack size exceeded
 // limits: cpu_ms=2000
 
 export default {
@@ -9,7 +9,6 @@ export default {
       description: "deep async generators",
       input: { type: "object" },
       async run() {
-        // The delegation may run out of stack, or of CPU; whichever comes first depends on V8's frames.
         async function* nest(n) {
           if (n > 0) yield* nest(n - 1);
           else yield 1;

@@ -1,6 +1,6 @@
 // attack: Adds listeners to a signal that never fires.
-// expect: memory_limit | cpu_limit
-// limits: memory_mb=32 cpu_ms=10000
+// expect: cpu_limit | memory_limit
+// limits: memory_mb=32 cpu_ms=1000
 
 export default {
   tools: {

@@ -1,5 +1,5 @@
 // attack: Keeps formatters of the internationalisation library, tens of kilobytes each outside the heap.
-// expect: memory_limit | tool_error | crashed
+// expect: memory_limit | tool_error
 // limits: memory_mb=64 cpu_ms=20000
 
 export default {

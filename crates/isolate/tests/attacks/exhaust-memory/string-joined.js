@@ -1,4 +1,4 @@
-// attack: Array.join with a long separator writes 256 MB flat in one native call.
+// attack: Array.join of one string, sixty-five thousand times: 256 MB written flat in one native call.
 // expect: memory_limit
 // limits: cpu_ms=5000 memory_mb=64
 
@@ -8,7 +8,7 @@ export default {
       description: "string joined",
       input: { type: "object" },
       async run() {
-        return { length: new Array(2 ** 22).join("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef").length };
+        return { length: new Array(2 ** 16).fill("0123456789abcdef".repeat(256)).join("").length };
       },
     },
   },

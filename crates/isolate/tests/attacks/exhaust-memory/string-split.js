@@ -1,6 +1,6 @@
 // attack: Splits a string into tens of millions of characters.
 // expect: memory_limit
-// limits: cpu_ms=5000
+// limits: cpu_ms=5000 memory_mb=64
 
 export default {
   tools: {

@@ -1,0 +1,53 @@
+# Everything is built and installed from here; `make help` lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+CARGO ?= cargo
+RELEASE := target/release
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: prepare
+prepare: # what the build needs from the registries
+	@scripts/v8.sh
+	@scripts/web.sh
+
+.PHONY: build
+build: prepare ## build the program: target/release/bulkhead
+	@$(CARGO) build --release --locked -p bulkhead -p isolate-worker
+	@scripts/carrier.sh $(RELEASE)
+
+.PHONY: run
+run: build ## build, then show the wall at work on the examples
+	@scripts/demo.sh
+
+.PHONY: test
+test: prepare ## install what the tests need and run them all
+	@$(CARGO) build --release --locked --workspace
+	@scripts/carrier.sh $(RELEASE)
+	@$(CARGO) test --release --locked --workspace
+
+.PHONY: lint
+lint: prepare ## formatting, clippy, dependency rules, shell scripts
+	@scripts/lint.sh
+
+.PHONY: bench
+bench: build ## the wall beside its peers, in one run; writes docs/benchmarks.md
+	@$(CARGO) build --release --locked -p bench-isolate
+	@bench/setup.sh
+	@$(shell realpath target/v8/node/bin/node 2>/dev/null || echo node) bench/run.mjs --write-docs
+
+.PHONY: soak
+soak: build ## 100,000 calls with a fresh process each; memory must stay flat
+	@$(CARGO) build --release --locked -p bench-isolate
+	@$(RELEASE)/soak-isolate
+
+.PHONY: wpt
+wpt: build ## run web-platform-tests: make wpt WPT=path/to/checkout
+	@$(CARGO) build --release --locked -p bulkhead-wpt
+	@$(RELEASE)/bulkhead-wpt $(if $(WPT),$(WPT),$(error set WPT to a checkout of web-platform-tests))
+
+.PHONY: clean
+clean: ## remove everything built
+	@rm -rf target crates/isolate-web/node_modules bench/node_modules

@@ -1,0 +1,138 @@
+#![forbid(unsafe_code)]
+//! Prints one JSON row per way of calling; `bench/run.mjs` puts them beside the peers'.
+//!
+//! As for the peers, latency stops at the answer; taking down and making ready is outside it but inside calls/s.
+
+use bench_isolate::{Bench, descendants, private_kb};
+use policy::Boundary;
+use sandbox::{Growth, PoolSettings};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const HELD: usize = 50;
+
+struct Row {
+    name: &'static str,
+    boundary: Boundary,
+    spares: usize,
+    note: &'static str,
+}
+
+const ROWS: [Row; 4] = [
+    Row {
+        name: "bulkhead/call",
+        boundary: Boundary::Call,
+        spares: 8,
+        note: "a fresh jailed process per call, forked beforehand",
+    },
+    Row {
+        name: "bulkhead/call-on-request",
+        boundary: Boundary::Call,
+        spares: 0,
+        note: "a fresh jailed process per call, forked when the call comes",
+    },
+    Row { name: "bulkhead/session", boundary: Boundary::Session, spares: 0, note: "one jailed process per session" },
+    Row { name: "bulkhead/server", boundary: Boundary::Server, spares: 0, note: "one jailed process per server" },
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let quick = std::env::var("BENCH_QUICK").is_ok_and(|value| value == "1");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    for row in ROWS {
+        let printed = runtime.block_on(measure(&row, if quick { 300 } else { 3000 }))?;
+        println!("{printed}");
+    }
+    Ok(())
+}
+
+async fn measure(row: &Row, calls: usize) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
+    let settings = PoolSettings { spares: row.spares, sessions: 256, ..PoolSettings::default() };
+    let bench = Arc::new(Bench::new(row.boundary, settings).await?);
+    for _ in 0..50 {
+        bench.must_call("0").await;
+        ready(&bench, row).await;
+    }
+    let start = Instant::now();
+    let mut latencies = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        let begin = Instant::now();
+        bench.must_call("0").await;
+        latencies.push(begin.elapsed());
+        ready(&bench, row).await;
+    }
+    let alone = start.elapsed();
+
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..16)
+        .map(|n: usize| {
+            let bench = bench.clone();
+            tokio::spawn(async move {
+                let mut latencies = Vec::new();
+                for _ in 0..calls / 16 {
+                    let begin = Instant::now();
+                    bench.must_call(&n.to_string()).await;
+                    latencies.push(begin.elapsed());
+                }
+                latencies
+            })
+        })
+        .collect();
+    let mut together = Vec::new();
+    for task in tasks {
+        together.extend(task.await?);
+    }
+    let crowded = start.elapsed();
+    let memory_kb = memory(row).await?;
+    Ok(json!({
+        "name": row.name,
+        "p50_ms": percentile(&mut latencies, 0.50),
+        "p99_ms": percentile(&mut latencies, 0.99),
+        "calls_per_s": calls as f64 / alone.as_secs_f64(),
+        "memory_kb": memory_kb,
+        "concurrent16_p50_ms": percentile(&mut together, 0.50),
+        "concurrent16_calls_per_s": together.len() as f64 / crowded.as_secs_f64(),
+        "calls": calls,
+        "note": row.note,
+    }))
+}
+
+/// Waits until a compartment is ready again; a sequential caller without pause would outrun the forks.
+async fn ready(bench: &Bench, row: &Row) {
+    while row.spares > 0 && bench.pool.state().spares == 0 {
+        tokio::time::sleep(Duration::from_micros(50)).await;
+    }
+}
+
+/// Private memory per compartment: that of many, divided. Compartments for many calls have run the tool once.
+async fn memory(row: &Row) -> Result<Option<u64>, Box<dyn std::error::Error>> {
+    let bench = Bench::new(row.boundary, PoolSettings { sessions: 256, ..PoolSettings::default() }).await?;
+    let seed = bench.pool.seed(&bench.deployment).await?;
+    let before = total_private();
+    let mut waiting = Vec::new();
+    let held = if row.boundary == Boundary::Server { 1 } else { HELD };
+    for n in 0..held {
+        if row.boundary == Boundary::Call {
+            waiting.push(seed.grow(Growth::OneCall).await?);
+        } else {
+            bench.must_call(&n.to_string()).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let after = total_private();
+    drop(waiting);
+    Ok(match (before, after) {
+        (Some(before), Some(after)) => Some(after.saturating_sub(before) / held as u64),
+        _ => None,
+    })
+}
+
+fn total_private() -> Option<u64> {
+    descendants().into_iter().map(private_kb).sum()
+}
+
+fn percentile(latencies: &mut [Duration], p: f64) -> f64 {
+    latencies.sort_unstable();
+    let index = ((latencies.len() - 1) as f64 * p).round() as usize;
+    latencies[index].as_secs_f64() * 1000.0
+}

@@ -1,0 +1,69 @@
+#![forbid(unsafe_code)]
+//! 100,000 calls with a fresh process each. Resident memory of the host and of its zygotes at the end must be within
+//! 5 % of what it was after the first 5,000. `SOAK_CALLS` changes the number.
+
+use bench_isolate::{Bench, descendants, resident_kb};
+use policy::Boundary;
+use sandbox::PoolSettings;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const CALLERS: u64 = 4;
+const TOLERANCE: f64 = 0.05;
+
+fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let calls: u64 = std::env::var("SOAK_CALLS").ok().map_or(Ok(100_000), |text| text.parse())?;
+    let settle = (calls / 20).max(100);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let bench = Arc::new(Bench::new(Boundary::Call, PoolSettings::default()).await?);
+        run(&bench, settle).await?;
+        let before = resident(&bench).await;
+        println!("after {settle} calls: host {} KiB, zygotes {} KiB", before.0, before.1);
+        let start = Instant::now();
+        run(&bench, calls - settle).await?;
+        let elapsed = start.elapsed();
+        let after = resident(&bench).await;
+        println!(
+            "after {calls} calls: host {} KiB, zygotes {} KiB; {:.0} calls/s",
+            after.0,
+            after.1,
+            (calls - settle) as f64 / elapsed.as_secs_f64()
+        );
+        let flat = |before: u64, after: u64| after as f64 <= before as f64 * (1.0 + TOLERANCE);
+        let ok = flat(before.0, after.0) && flat(before.1, after.1);
+        println!("promise: memory flat within 5 %: {}", if ok { "ok" } else { "MISSED" });
+        Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
+}
+
+async fn run(bench: &Arc<Bench>, calls: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let left = Arc::new(AtomicU64::new(calls));
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|_| {
+            let (bench, left) = (bench.clone(), left.clone());
+            tokio::spawn(async move {
+                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
+                    bench.must_call("0").await;
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await?;
+    }
+    Ok(())
+}
+
+/// Of the host, and of the processes that stay: waiting compartments come and go.
+async fn resident(bench: &Bench) -> (u64, u64) {
+    // Spares that are let go leave the zygotes: the keeper, process 1 and the deployment's zygote.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let spares = bench.pool.state().spares;
+    let mut all = descendants();
+    all.truncate(all.len().saturating_sub(spares));
+    let zygotes = all.into_iter().filter_map(resident_kb).sum();
+    (resident_kb(std::process::id()).unwrap_or(0), zygotes)
+}

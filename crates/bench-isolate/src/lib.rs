@@ -1,0 +1,99 @@
+#![forbid(unsafe_code)]
+//! What the benchmark and the soak have in common: a wall with one server, and a look at the process tree.
+
+use bytes::Bytes;
+use isolate::{Carrier, IsolateSettings, IsolateWall};
+use policy::{Allowance, Ask, Boundary, permit};
+use sandbox::{Answer, Deployment, Host, LogLine, NoNetwork, Operation, Pool, PoolSettings, Request};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The same tool that the peers run (`bench/peers`): it tries to read the environment, then doubles a price.
+pub const TOOL: &str = "export default { tools: { run: { input: { type: 'object' }, run(input) { \
+     try { return { env: process.env } } catch (e) { return { doublePrice: input.price * 2 } } } } } }";
+
+pub struct Bench {
+    pub pool: Arc<Pool>,
+    pub deployment: Arc<Deployment>,
+    host: Arc<dyn Host>,
+}
+
+impl Bench {
+    /// A pool of its own with one deployment.
+    pub async fn new(boundary: Boundary, settings: PoolSettings) -> Result<Bench, Box<dyn std::error::Error>> {
+        let carrier = Carrier::find()?;
+        let wall = IsolateWall::start(IsolateSettings::new(carrier)).await?;
+        let deployment = Deployment {
+            tenant: "bench".to_owned(),
+            server: "prices".to_owned(),
+            id: "bench".to_owned(),
+            source: Bytes::from_static(TOOL.as_bytes()),
+            file_name: "prices.js".to_owned(),
+            permit: permit(&Ask { boundary, ..Ask::default() }, &Allowance::default())?,
+        };
+        Ok(Bench {
+            pool: Arc::new(Pool::new(Arc::new(wall), settings)),
+            deployment: Arc::new(deployment),
+            host: Arc::new(NoNetwork(|_: LogLine| {})),
+        })
+    }
+
+    pub async fn call(&self, session: &str) -> Answer {
+        let request = Request {
+            operation: Operation::Tool,
+            name: "run".to_owned(),
+            input: Bytes::from_static(br#"{"price": 45}"#),
+            session: Some(session.to_owned()),
+        };
+        self.pool.call(&self.deployment, &request, self.host.clone()).await
+    }
+
+    /// A call that must succeed, or the numbers would mean nothing.
+    pub async fn must_call(&self, session: &str) -> Answer {
+        let answer = self.call(session).await;
+        match &answer.outcome {
+            Ok(bytes) if bytes == &br#"{"doublePrice":90}"#[..] => answer,
+            other => panic!("the call went wrong: {other:?}"),
+        }
+    }
+}
+
+/// All processes below this one, oldest first, with the given field of their `/proc` memory file in KiB.
+pub fn descendants() -> Vec<u32> {
+    let mut parents: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        // The name in parentheses may hold anything; the fields start after the last one.
+        let Some(fields) = stat.rsplit_once(')').map(|(_, rest)| rest) else { continue };
+        if let Some(parent) = fields.split_whitespace().nth(1).and_then(|field| field.parse().ok()) {
+            parents.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = Vec::new();
+    let mut queue = vec![std::process::id()];
+    while let Some(pid) = queue.pop() {
+        for child in parents.remove(&pid).unwrap_or_default() {
+            found.push(child);
+            queue.push(child);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Memory that only this process has, in KiB. `None` when it may not be read (that needs root).
+pub fn private_kb(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    Some(["Private_Clean:", "Private_Dirty:"].iter().map(|field| field_kb(&text, field).unwrap_or(0)).sum())
+}
+
+/// Resident memory of a process in KiB.
+pub fn resident_kb(pid: u32) -> Option<u64> {
+    field_kb(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS:")
+}
+
+fn field_kb(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}

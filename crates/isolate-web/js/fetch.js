@@ -1,0 +1,160 @@
+// fetch: the request goes to the host in one call, bodies in pieces. The host decides what may be reached.
+import { hostCall } from "./host.js";
+import { PromiseCtor, TypeErrorCtor, jsonParse, jsonStringify, reject, then, typedArrayTag, isView } from "./primordials.js";
+import { isObject, requireArguments } from "./webidl.js";
+import { abortReason, isAborted, onAbort } from "./abort.js";
+import { blobBytes, blobOfUrl } from "./blob.js";
+import { bodyOfBytes, bodyOfStream, isUnusable } from "./body.js";
+import { readDataUrl } from "./data_url.js";
+import { headersHooks } from "./headers.js";
+import { Request, requestState } from "./request.js";
+import { makeResponse } from "./response.js";
+import { ReadableStream, cancelStream, isLocked, readEach } from "./streams.js";
+
+let nextRequest = 1;
+const ignore = () => {};
+
+const call = (op, meta, body = undefined) => hostCall(op, jsonStringify(meta), body);
+
+/** What tenant code sees when the host refused or the network failed. */
+function failure(reason) {
+  const text = isObject(reason) && typeof reason.message === "string" ? reason.message : `${reason}`;
+  const error = new TypeErrorCtor(`fetch failed: ${text}`);
+  const code = isObject(reason) ? reason.code : undefined;
+  Object.defineProperty(error, "cause", { value: code === undefined ? reason : Object.assign(new Error(text), { code }), writable: true, configurable: true });
+  return error;
+}
+
+/** Reads the response's body piece by piece, one call to the host for each. */
+function responseStream(id, aborted) {
+  let controllerOf;
+  const stream = new ReadableStream({
+    type: "bytes",
+    start(controller) {
+      controllerOf = controller;
+    },
+    pull(controller) {
+      return then(
+        call("fetch_read", { id }),
+        ({ meta, body }) => {
+          if (aborted.now) return;
+          if (jsonParse(meta).done) {
+            aborted.off();
+            controller.close();
+            controller.byobRequest?.respond(0);
+          } else if (body.byteLength > 0) controller.enqueue(body);
+        },
+        (reason) => {
+          aborted.off();
+          throw failure(reason);
+        },
+      );
+    },
+    cancel() {
+      aborted.off();
+      return then(call("fetch_cancel", { id }), ignore, ignore);
+    },
+  }, { highWaterMark: 0 });
+  return { stream, fail: (reason) => controllerOf.error(reason) };
+}
+
+/** Sends a body that is a stream, chunk after chunk, each once the host has taken the one before. */
+function sendStream(id, stream, failed) {
+  let sending = PromiseCtor.resolve();
+  const send = (meta, chunk) => {
+    sending = then(sending, () => call("fetch_write", meta, chunk));
+    then(sending, ignore, failed);
+  };
+  readEach(
+    stream,
+    (chunk) => {
+      if (!isObject(chunk) || !isView(chunk) || typedArrayTag(chunk) !== "Uint8Array") throw new TypeErrorCtor("the body's stream gave something else than a Uint8Array");
+      send({ id, done: false }, chunk);
+    },
+    () => send({ id, done: true }),
+    (error) => {
+      then(call("fetch_cancel", { id }), ignore, ignore);
+      failed(error);
+    },
+  );
+}
+
+function localResponse(request) {
+  if (request.url.startsWith("data:")) {
+    const data = readDataUrl(request.url);
+    if (data === null) throw failure("the data: URL is malformed");
+    return respond(request, data.bytes, data.type);
+  }
+  const blob = blobOfUrl(request.url);
+  if (blob === undefined || request.method !== "GET") throw failure("the blob: URL leads nowhere");
+  return respond(request, blobBytes(blob), blob.type, [["content-length", `${blob.size}`]]);
+}
+
+function respond(request, bytes, type, more = []) {
+  const headers = headersHooks.make("immutable", [...more, ["content-type", type]]);
+  const body = request.method === "HEAD" ? null : bodyOfBytes(bytes);
+  return makeResponse({ type: "basic", url: request.url.split("#")[0], status: 200, statusText: "OK", headers, body, immutable: true });
+}
+
+function remoteResponse(request, resolve, fail) {
+  const { method, url, headers, redirect, body, signal } = request;
+  const id = nextRequest++;
+  const bytes = body === null ? undefined : (body.stream === null ? body.bytes : undefined);
+  const stream = body !== null && body.stream !== null;
+  const aborted = { now: false, off: ignore };
+  let failBody = ignore;
+  const give = (reason) => {
+    aborted.now = true;
+    aborted.off();
+    failBody(reason);
+    fail(reason);
+  };
+  aborted.off = onAbort(signal, () => {
+    const reason = abortReason(signal);
+    then(call("fetch_cancel", { id }), ignore, ignore);
+    if (stream && !isLocked(body.stream)) then(cancelStream(body.stream, reason), ignore, ignore);
+    give(reason);
+  });
+  const meta = { id, method, url, headers: headersHooks.list(headers), redirect, bodyLength: bytes === undefined ? null : bytes.length, stream };
+  if (body !== null) body.used = true;
+  then(
+    call("fetch", meta, bytes),
+    ({ meta: text }) => {
+      if (aborted.now) return;
+      const head = jsonParse(text);
+      let content = null;
+      if (head.bodyId !== null && head.bodyId !== undefined) {
+        const { stream: pulled, fail: failStream } = responseStream(head.bodyId, aborted);
+        failBody = failStream;
+        content = bodyOfStream(pulled);
+      } else aborted.off();
+      resolve(makeResponse({
+        type: "basic", url: head.url, redirected: !!head.redirected, status: head.status, statusText: head.statusText ?? "",
+        headers: headersHooks.make("immutable", head.headers.map(([name, value]) => [name.toLowerCase(), value])), body: content, immutable: true,
+      }));
+    },
+    (reason) => {
+      if (!aborted.now) give(failure(reason));
+    },
+  );
+  if (stream) sendStream(id, body.stream, (error) => give(error));
+}
+
+export const { fetch } = {
+  fetch(input, init = undefined) {
+    try {
+      requireArguments(arguments.length, 1, "fetch");
+      const request = requestState(new Request(input, init));
+      if (isUnusable(request.body)) return reject(new TypeErrorCtor("the body is locked or was read already"));
+      if (isAborted(request.signal)) return reject(abortReason(request.signal));
+      return new PromiseCtor((resolve, fail) => {
+        const scheme = request.url.split(":", 1)[0];
+        if (scheme === "data" || scheme === "blob") resolve(localResponse(request));
+        else if (scheme === "http" || scheme === "https") remoteResponse(request, resolve, fail);
+        else fail(failure(`the scheme "${scheme}" is not supported`));
+      });
+    } catch (error) {
+      return reject(error);
+    }
+  },
+};

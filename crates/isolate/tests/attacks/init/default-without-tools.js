@@ -1,0 +1,4 @@
+// attack: The default export offers nothing at all.
+// expect: init_failed
+
+export default {};

@@ -1,0 +1,8 @@
+// attack: Initialises with a buffer larger than its memory; the error is its own to handle.
+// expect: init_failed
+// message: Array buffer allocation failed
+// limits: init_cpu_ms=5000
+
+const huge = new ArrayBuffer(2 ** 33);
+
+export default { tools: { attack: { run: () => huge.byteLength } } };

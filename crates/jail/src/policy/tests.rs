@@ -1,0 +1,128 @@
+use super::*;
+use crate::seccomp::PolicyName;
+
+fn all() -> impl Iterator<Item = (&'static str, Vec<Rule>)> {
+    PolicyName::ALL.map(PolicyName::as_str).into_iter().map(|name| (name, rules(name).expect(name)))
+}
+
+fn refusal(text: &str) -> String {
+    parse(text).expect_err("refused").to_string()
+}
+
+#[test]
+fn every_policy_parses_and_compiles_in_both_modes() {
+    for (name, rules) in all() {
+        for mode in [Mode::Jit, Mode::Jitless] {
+            let of_mode: Vec<Rule> = rules.iter().filter(|rule| rule.only.is_none_or(|m| m == mode)).cloned().collect();
+            let program = compile(&of_mode).expect(name);
+            assert!(program.len() > of_mode.len() && program.len() < 400, "{name}: {}", program.len());
+        }
+    }
+}
+
+/// A rule that another rule of the same policy makes pointless is a rule nobody needs.
+#[test]
+fn no_rule_is_covered_by_another() {
+    for (name, rules) in all() {
+        for (index, rule) in rules.iter().enumerate() {
+            for (other_index, other) in rules.iter().enumerate() {
+                let covered = index != other_index && covers(other, rule);
+                assert!(!covered, "{name}: {rule:?} is covered by {other:?}");
+            }
+        }
+    }
+}
+
+/// Filters add up, so a rule that only the child has would never allow anything.
+#[test]
+fn a_zygote_may_do_whatever_its_children_may() {
+    let zygote = rules("isolate-zygote").expect("the zygote's policy");
+    for child in ["isolate-call", "isolate-serve"] {
+        for rule in rules(child).expect(child) {
+            assert!(zygote.iter().any(|other| covers(other, &rule)), "{child}: {rule:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sealed_child_reads_and_writes_its_one_descriptor() {
+    for child in ["isolate-call", "isolate-serve"] {
+        let rules = rules(child).expect(child);
+        for syscall in ["read", "write"] {
+            let own: Vec<&Rule> = rules.iter().filter(|rule| rule.syscall == syscall).collect();
+            let [Rule { arguments, .. }] = own[..] else { panic!("{child}: {own:?}") };
+            let fd = Argument { index: 0, wide: false, mask: u32::MAX.into(), value: crate::CHILD_FD as u64 };
+            assert_eq!(arguments, &[fd]);
+        }
+    }
+}
+
+#[test]
+fn the_zygote_forks_with_exactly_the_flags_of_our_fork() {
+    let rules = rules("isolate-zygote").expect("the zygote's policy");
+    let clones: Vec<&Rule> = rules.iter().filter(|rule| rule.syscall.starts_with("clone")).collect();
+    let [clone] = clones[..] else { panic!("{clones:?}") };
+    let flags = &clone.arguments[0];
+    assert_eq!((flags.mask, flags.value), (u64::MAX, crate::process::FORK_FLAGS));
+}
+
+/// Every name that the table of symbols knows occurs in some policy.
+#[test]
+fn no_symbol_is_known_in_vain() {
+    let policies: String = FILES.iter().map(|(_, text)| *text).collect();
+    let source = include_str!("../symbols.rs");
+    let calls = source.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once('"')).map(|(name, _)| name);
+    for name in calls {
+        assert!(policies.contains(&format!("syscall = \"{name}\"")), "{name}");
+    }
+    let constants = source.split_once("constants! {").expect("the list").1.trim().trim_end_matches('}');
+    for name in constants.split_whitespace() {
+        assert!(symbols::constant(name).is_some(), "{name}");
+        let used = policies.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+        assert!(used, "{name}");
+    }
+}
+
+#[test]
+fn what_a_policy_does_not_say_clearly_is_refused() {
+    let unknown_key = refusal("[[rule]]\nsyscall = \"brk\"\nreason = \"r\"\ncolour = \"red\"");
+    assert_eq!(unknown_key, "the file does not parse");
+    assert_eq!(refusal("default = \"allow\"\nrule = []"), "the file does not parse");
+    assert_eq!(refusal("[[rule]]\nsyscall = \"brk\""), "the file does not parse");
+    assert_eq!(refusal("[[rule]]\nsyscall = \"brk\"\nonly = \"sometimes\"\nreason = \"r\""), "the file does not parse");
+    assert_eq!(refusal("[[rule]]\nsyscall = \"brk\"\nreason = \" \""), "the rule for `brk` has no reason");
+    assert_eq!(refusal("[[rule]]\nsyscall = \"bark\"\nreason = \"r\""), "unknown system call `bark`");
+    let with =
+        |argument: &str| refusal(&format!("[[rule]]\nsyscall = \"brk\"\nreason = \"r\"\nargs = [{{ {argument} }}]"));
+    assert_eq!(with("index = 0, bits = 32, equals = \"PROT_EXCE\""), "unknown constant `PROT_EXCE`");
+    let impossible = "the rule for `brk` has an argument condition that cannot hold";
+    assert_eq!(with("index = 6, bits = 32, equals = 0"), impossible);
+    assert_eq!(with("index = 0, bits = 16, equals = 0"), impossible);
+    assert_eq!(with("index = 0, bits = 32, equals = 1, ignoring = 1"), impossible);
+    assert_eq!(with("index = 0, bits = 32, equals = 4294967296"), impossible);
+    assert_eq!(with("index = 0, bits = 32"), "the file does not parse");
+}
+
+/// To the compiler a system call without conditions is allowed; one whose rules are all for the other mode is not.
+#[test]
+fn a_call_without_rules_in_this_mode_is_not_allowed() {
+    let rules = rules("isolate-call").expect("the child's policy");
+    let with_jit = rules.iter().filter(|rule| rule.only == Some(Mode::Jit)).cloned().collect::<Vec<_>>();
+    assert!(!with_jit.is_empty());
+    let program = compile(&rules.into_iter().filter(|rule| rule.only.is_none()).collect::<Vec<_>>()).expect("compiled");
+    assert!(program.iter().all(|instruction| u64::from(instruction.k) != libc::SYS_mmap as u64));
+}
+
+/// Whatever satisfies `narrow` satisfies `wide`.
+fn covers(wide: &Rule, narrow: &Rule) -> bool {
+    let implied = |condition: &Argument| {
+        narrow.arguments.iter().any(|given| {
+            given.index == condition.index
+                && condition.mask & !given.mask == 0
+                && given.value & condition.mask == condition.value
+        })
+    };
+    wide.number == narrow.number
+        && wide.only.is_none_or(|mode| narrow.only == Some(mode))
+        && wide.arguments.iter().all(implied)
+}
