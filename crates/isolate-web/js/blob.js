@@ -171,5 +171,5 @@ blobUrls.create = (object) => {
   objects.set(url, object);
   return url;
 };
-blobUrls.revoke = (url) => objects.delete(url.split("#")[0]);
+blobUrls.revoke = (url) => objects.delete(url);
 export const blobOfUrl = (url) => objects.get(url.split("#")[0]);

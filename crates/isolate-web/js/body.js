@@ -10,7 +10,7 @@ import { FormData, formEntries, isFormData } from "./form_data.js";
 import { essence, extractMime, serializeMime } from "./mime.js";
 import { decodeMultipart, encodeMultipart } from "./multipart.js";
 import {
-  TransformStream, isDisturbed, isLocked, isReadableStream, pipeStreamThrough, readEach, spentStream,
+  isDisturbed, isLocked, isReadableStream, makeTransform, pipeStreamThrough, readEach, spentStream,
   streamOfBytes, teeStream,
 } from "./streams.js";
 import { cloningTransform } from "./transfer.js";
@@ -70,7 +70,7 @@ export function takeBody(body) {
     body.used = true;
     return taken;
   }
-  const identity = new TransformStream();
+  const identity = makeTransform({});
   taken.stream = pipeStreamThrough(body.stream, identity);
   taken.bytes = null;
   return taken;
@@ -84,7 +84,7 @@ function isBytes(chunk) {
  * Reads all of it and gives `done` an array that nobody else holds. With callbacks, because a promise that is resolved
  * with an object looks for `then` on it, and so would let `Object.prototype` meddle.
  */
-function readAll(body, done, fail) {
+export function readAll(body, done, fail) {
   if (body === null) {
     done(new Uint8ArrayCtor(0));
     return;

@@ -86,11 +86,11 @@ function remember(map, key, value) {
 
 function stackHere() {
   const holder = {};
-  captureStackTrace(holder, console.trace);
-  const text = getOwnPropertyDescriptor(holder, "stack")?.value;
+  captureStackTrace(holder, methods.trace);
+  const text = holder.stack;
   if (typeof text !== "string") return "";
   const frames = stringIndexOf(text, "\n");
-  return frames < 0 ? "" : stringSlice(text, frames);
+  return frames < 0 ? "" : clip(stringSlice(text, frames), MAX_MESSAGE);
 }
 
 function table(data) {

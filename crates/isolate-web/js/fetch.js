@@ -3,12 +3,14 @@ import { hostCall } from "./host.js";
 import { PromiseCtor, TypeErrorCtor, jsonParse, jsonStringify, reject, then, typedArrayTag, isView } from "./primordials.js";
 import { isObject, requireArguments } from "./webidl.js";
 import { abortReason, isAborted, onAbort } from "./abort.js";
-import { blobBytes, blobOfUrl } from "./blob.js";
-import { bodyOfBytes, bodyOfStream, isUnusable } from "./body.js";
+import { blobBytes } from "./blob.js";
+import { bodyOfBytes, bodyOfStream, isUnusable, readAll } from "./body.js";
 import { readDataUrl } from "./data_url.js";
 import { headersHooks } from "./headers.js";
+import { hasIntegrity } from "./integrity.js";
+import { parseMime } from "./mime.js";
 import { Request, requestState } from "./request.js";
-import { makeResponse } from "./response.js";
+import { makeResponse, responseState } from "./response.js";
 import { ReadableStream, cancelStream, isLocked, readEach } from "./streams.js";
 
 let nextRequest = 1;
@@ -29,6 +31,7 @@ function failure(reason) {
 function responseStream(id, aborted) {
   let controllerOf;
   const stream = new ReadableStream({
+    __proto__: null,
     type: "bytes",
     start(controller) {
       controllerOf = controller;
@@ -54,7 +57,7 @@ function responseStream(id, aborted) {
       aborted.off();
       return then(call("fetch_cancel", { id }), ignore, ignore);
     },
-  }, { highWaterMark: 0 });
+  }, { __proto__: null, highWaterMark: 0 });
   return { stream, fail: (reason) => controllerOf.error(reason) };
 }
 
@@ -85,9 +88,9 @@ function localResponse(request) {
     if (data === null) throw failure("the data: URL is malformed");
     return respond(request, data.bytes, data.type);
   }
-  const blob = blobOfUrl(request.url);
+  const blob = request.blob;
   if (blob === undefined || request.method !== "GET") throw failure("the blob: URL leads nowhere");
-  return respond(request, blobBytes(blob), blob.type, [["content-length", `${blob.size}`]]);
+  return respond(request, blobBytes(blob), parseMime(blob.type) === null ? "" : blob.type, [["content-length", `${blob.size}`]]);
 }
 
 function respond(request, bytes, type, more = []) {
@@ -140,6 +143,20 @@ function remoteResponse(request, resolve, fail) {
   if (stream) sendStream(id, body.stream, (error) => give(error));
 }
 
+/** Gives the response only if its body has a digest that the request's integrity names. */
+function checked(request, response, resolve, fail) {
+  if (request.integrity === "") {
+    resolve(response);
+    return;
+  }
+  const state = responseState(response);
+  const done = (bytes) => {
+    if (!hasIntegrity(bytes, request.integrity)) fail(failure("the body does not have the digest that the request asks for"));
+    else resolve(makeResponse({ ...state, body: state.body === null ? null : bodyOfBytes(bytes) }));
+  };
+  readAll(state.body, done, fail);
+}
+
 export const { fetch } = {
   fetch(input, init = undefined) {
     try {
@@ -147,7 +164,8 @@ export const { fetch } = {
       const request = requestState(new Request(input, init));
       if (isUnusable(request.body)) return reject(new TypeErrorCtor("the body is locked or was read already"));
       if (isAborted(request.signal)) return reject(abortReason(request.signal));
-      return new PromiseCtor((resolve, fail) => {
+      return new PromiseCtor((settle, fail) => {
+        const resolve = (response) => checked(request, response, settle, fail);
         const scheme = request.url.split(":", 1)[0];
         if (scheme === "data" || scheme === "blob") resolve(localResponse(request));
         else if (scheme === "http" || scheme === "https") remoteResponse(request, resolve, fail);

@@ -41,10 +41,23 @@ function causesOf(value) {
   return causes;
 }
 
-function headAndStack(value) {
+function headOf(value) {
   const name = read(value, "name", 200) ?? "Error";
   const message = read(value, "message", MAX_TEXT) ?? "";
-  const head = message === "" ? name : `${name}: ${message}`;
+  return message === "" ? name : `${name}: ${message}`;
+}
+
+/** Name and message alone. */
+export function errorSummary(value) {
+  try {
+    return isErrorLike(value) ? headOf(value) : clip(inspectValue(value), MAX_TEXT);
+  } catch {
+    return "an error that cannot be shown";
+  }
+}
+
+function headAndStack(value) {
+  const head = headOf(value);
   const stack = read(value, "stack", MAX_TEXT * 2);
   if (stack === undefined || stack === "") return head;
   // V8 writes the head into the stack when the error is made; name and message may have changed since.

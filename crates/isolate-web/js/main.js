@@ -15,7 +15,7 @@ import { CustomEvent, ErrorEvent, Event, MessageEvent, PromiseRejectionEvent, is
 import { EventTarget, becomeEventTarget, fire, handlerAttribute, isEventTarget } from "./event_target.js";
 import { fetch } from "./fetch.js";
 import { FormData } from "./form_data.js";
-import { connectInspect, formatError } from "./format_error.js";
+import { connectInspect, errorSummary, formatError } from "./format_error.js";
 import { Headers } from "./headers.js";
 import { MessageChannel, MessagePort } from "./message_port.js";
 import "./transfer.js";
@@ -104,7 +104,7 @@ const handlers = {};
 handlerAttribute(root, "error", () => handlers);
 handlerAttribute(root, "unhandledrejection", () => handlers);
 connectErrorEvent((error) => {
-  const message = `Uncaught ${formatError(error)}`;
+  const message = `Uncaught ${errorSummary(error)}`;
   return fire(root, new ErrorEvent("error", { message, error, cancelable: true }));
 });
 

@@ -1,6 +1,7 @@
 import { TypeErrorCtor, freeze, toUpperCase } from "./primordials.js";
 import { byteString, dictionary, domString, enumValue, expose, isObject, requireArguments, usvString } from "./webidl.js";
 import { dependentSignal, isAbortSignal } from "./abort.js";
+import { blobOfUrl } from "./blob.js";
 import { cloneBody, extractBody, isUnusable, mixinBody, takeBody } from "./body.js";
 import { baseUrl } from "./environment.js";
 import { headersHooks } from "./headers.js";
@@ -162,6 +163,8 @@ function fresh(address) {
   return {
     method: "GET", url, headers: null, body: null, referrer: "about:client", referrerPolicy: "", mode: "cors",
     credentials: "same-origin", cache: "default", redirect: "follow", integrity: "", keepalive: false, signal: null,
+    // A blob: URL means what it meant when the request was made, even if it is revoked later.
+    blob: url.startsWith("blob:") ? blobOfUrl(url) : undefined,
   };
 }
 

@@ -13,7 +13,7 @@ const reasonPhrase = /^[\t\x20-\x7e\x80-\xff]*$/;
 const isNullBodyStatus = (status) => status === 101 || status === 103 || status === 204 || status === 205 || status === 304;
 const isRedirect = (status) => status === 301 || status === 302 || status === 303 || status === 307 || status === 308;
 
-let responseState;
+export let responseState;
 export let isResponse;
 export let makeResponse;
 

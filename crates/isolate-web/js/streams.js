@@ -97,7 +97,9 @@ export const release = (reader) => releaseLock(reader);
 export function streamOfBytes(bytes) {
   const CHUNK = 64 * 1024;
   let at = 0;
+  // No prototypes: what tenant code puts on Object.prototype must not become an option.
   return new ReadableStream({
+    __proto__: null,
     type: "bytes",
     pull(controller) {
       const end = Math.min(at + CHUNK, bytes.length);
@@ -108,13 +110,17 @@ export function streamOfBytes(bytes) {
         controller.byobRequest?.respond(0);
       }
     },
-  }, { highWaterMark: 0 });
+  }, { __proto__: null, highWaterMark: 0 });
 }
 
 /** A stream that was read to its end by a reader who still holds it. */
 export function spentStream() {
-  const stream = new ReadableStream({ type: "bytes", start: (controller) => controller.close() });
+  const stream = new ReadableStream({ __proto__: null, type: "bytes", start: (controller) => controller.close() }, { __proto__: null });
   new ReadableStreamDefaultReader(stream);
   stream._disturbed = true;
   return stream;
 }
+
+/** A TransformStream whose options nobody can add to. */
+export const makeTransform = (transformer, writable = {}, readable = {}) =>
+  new TransformStream({ __proto__: null, ...transformer }, { __proto__: null, ...writable }, { __proto__: null, ...readable });

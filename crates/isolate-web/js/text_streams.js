@@ -1,7 +1,7 @@
 import { charCodeAt, stringSlice, Uint8ArrayCtor } from "./primordials.js";
 import { bytesOf, domString, expose } from "./webidl.js";
 import { PieceDecoder, decoderSettings, utf8Encode } from "./encoding.js";
-import { TransformStream } from "./streams.js";
+import { makeTransform } from "./streams.js";
 
 const isHighSurrogate = (unit) => unit >= 0xd800 && unit <= 0xdbff;
 const empty = new Uint8ArrayCtor(0);
@@ -11,7 +11,7 @@ export class TextEncoderStream {
   constructor() {
     // The first half of a surrogate pair whose second half is in the next chunk.
     let pending = "";
-    this.#transform = new TransformStream({
+    this.#transform = makeTransform({
       transform(chunk, controller) {
         const text = pending + domString(chunk);
         const last = text.length === 0 ? 0 : charCodeAt(text, text.length - 1);
@@ -44,7 +44,7 @@ export class TextDecoderStream {
   constructor(label = "utf-8", options = undefined) {
     this.#settings = decoderSettings(label, options, "TextDecoderStream");
     const decoder = new PieceDecoder(this.#settings);
-    this.#transform = new TransformStream({
+    this.#transform = makeTransform({
       transform(chunk, controller) {
         const text = decoder.run(bytesOf(chunk, "the chunk", { shared: true, resizable: true }), false);
         if (text !== "") controller.enqueue(text);

@@ -3,7 +3,7 @@ import { then } from "./primordials.js";
 import { DOMException } from "./dom_exception.js";
 import {
   TransformStream, isLocked, isReadableStream, isTransformStream, isWritableStream,
-  pipeStreamThrough, pipeStreamTo,
+  makeTransform, pipeStreamThrough, pipeStreamTo,
 } from "./streams.js";
 import { clone, registerTransferable } from "./structured_clone.js";
 
@@ -12,7 +12,7 @@ const locked = () => new DOMException("a locked stream cannot be transferred", "
 
 /** Passes copies of the chunks on: both sides must not share memory. */
 export const cloningTransform = () =>
-  new TransformStream(
+  makeTransform(
     { transform: (chunk, controller) => controller.enqueue(clone(chunk)) }, { highWaterMark: 1 }, { highWaterMark: 0 },
   );
 

@@ -151,10 +151,10 @@ export function bytesOf(value, what, { shared = false, resizable = false } = {})
 
 /** Makes a class look like a Web IDL interface: enumerable members, a tag, constants on both objects. */
 export function expose(Class, { name = Class.name, constants = {} } = {}) {
-  const hide = { constructor: true, prototype: true, length: true, name: true };
   for (const holder of [Class, Class.prototype]) {
     for (const key of ownKeys(holder)) {
-      if (typeof key === "symbol" || hide[key] === true) continue;
+      const builtIn = holder === Class ? key === "prototype" || key === "length" || key === "name" : key === "constructor";
+      if (builtIn || typeof key === "symbol") continue;
       defineProperty(holder, key, { enumerable: true });
     }
     for (const key of ownKeys(constants)) {

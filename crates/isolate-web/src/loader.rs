@@ -34,6 +34,7 @@ const MODULES: &[(&str, &str)] = table![
     "headers.js",
     "host.js",
     "inspect.js",
+    "integrity.js",
     "main.js",
     "message_port.js",
     "mime.js",

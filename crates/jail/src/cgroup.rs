@@ -8,13 +8,15 @@ mod group;
 mod owner;
 mod place;
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::io;
 
 use serde::Serialize;
 
 pub use group::Group;
 use owner::Owner;
+use place::Place;
 pub use place::{Survey, survey};
 
 use crate::error::Error;
@@ -54,10 +56,7 @@ pub enum Availability {
 /// Makes groups in one place.
 #[derive(Debug)]
 pub struct Manager {
-    kind: Kind,
-    /// The group `bulkhead`, once per hierarchy.
-    parents: Vec<PathBuf>,
-    cpu: bool,
+    place: Place,
     owner: Owner,
 }
 
@@ -70,21 +69,16 @@ impl Manager {
             Err(reason) => return Ok(Availability::Unavailable { reason }),
         };
         place.prepare()?;
-        Ok(Availability::Available(Manager {
-            kind: place.kind,
-            cpu: place.cpu,
-            parents: place.parents(),
-            owner: Owner::this_process()?,
-        }))
+        Ok(Availability::Available(Manager { place, owner: Owner::this_process()? }))
     }
 
     pub fn kind(&self) -> Kind {
-        self.kind
+        self.place.kind
     }
 
     /// Whether CPU can be limited, beside memory and processes.
     pub fn limits_cpu(&self) -> bool {
-        self.cpu
+        self.place.cpu
     }
 
     /// Makes an empty group. `name` is letters, digits, `-` and `_`, and unique in this host process.
@@ -93,30 +87,35 @@ impl Manager {
         if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(allowed) {
             return Err(Error::GroupName { name: name.to_owned() });
         }
-        if limits.cpu_percent.is_some() && !self.cpu {
+        if limits.cpu_percent.is_some() && !self.place.cpu {
             return Err(Error::GroupCpu);
         }
+        // Again each time: while it is empty, anyone who tidies up may remove it.
+        self.place.prepare()?;
         let directory = self.owner.directory(name);
-        let paths = self.parents.iter().map(|parent| parent.join(&directory));
-        Group::create(self.kind, paths.collect(), limits)
+        let paths = self.place.parents().into_iter().map(|parent| parent.join(&directory));
+        Group::create(self.place.kind, paths.collect(), limits)
     }
 
     /// Kills and removes the groups of host processes that are gone. Returns how many there were.
     pub fn sweep_stale(&self) -> Result<usize, Error> {
-        let mut swept = 0;
-        for parent in &self.parents {
+        let mut swept = BTreeSet::new();
+        for parent in self.place.parents() {
             let failed = |source| Error::Group { action: "list", path: parent.clone(), source };
-            for entry in fs::read_dir(parent).map_err(failed)? {
+            let entries = match fs::read_dir(&parent) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries.map_err(failed)?,
+            };
+            for entry in entries {
                 let entry = entry.map_err(failed)?;
-                let stale =
-                    entry.file_name().to_str().and_then(Owner::of_directory).is_some_and(|owner| owner.is_gone());
-                if stale {
-                    Group::adopt(self.kind, vec![entry.path()]).remove()?;
-                    swept += 1;
+                let name = entry.file_name();
+                if name.to_str().and_then(Owner::of_directory).is_some_and(|owner| owner.is_gone()) {
+                    Group::adopt(self.place.kind, vec![entry.path()]).remove()?;
+                    // A group has one directory in each hierarchy.
+                    swept.insert(name);
                 }
             }
         }
-        // A group has one directory in each hierarchy.
-        Ok(swept / self.parents.len().max(1))
+        Ok(swept.len())
     }
 }

@@ -76,12 +76,12 @@ pub fn probe() -> Report {
             if plan.user_namespace {
                 enter_identity(&plan)?;
             }
-            unshare(name, flag).map(|()| String::new())
+            unshare(name, flag).map(|()| "can be entered".to_owned())
         }));
     }
     checks.extend([
         check("empty root", JAILED, || empty_root(&plan)),
-        check("no_new_privs", JAILED, || set_no_new_privs().map(|()| String::new())),
+        check("no_new_privs", JAILED, || set_no_new_privs().map(|()| "can be set".to_owned())),
         check("resource limits", JAILED, resource_limits),
         check("seccomp", JAILED, seccomp),
         check("landlock", NONE, landlock_version),

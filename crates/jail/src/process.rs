@@ -101,10 +101,9 @@ pub fn keep_only(fds: &[(RawFd, i32)]) -> Result<(), Error> {
         return Err(Error::Descriptor { fd: -1, target, source: io::Error::from_raw_os_error(libc::EINVAL) });
     }
     // By way of numbers that are neither source nor target, so that no step destroys a later one's source.
-    let mut spare = (0..).filter(|n| fds.iter().all(|(fd, target)| fd != n && target != n));
+    let spare = (0..).filter(|n| fds.iter().all(|(fd, target)| fd != n && target != n));
     let mut moves = Vec::with_capacity(fds.len());
-    for &(fd, target) in fds {
-        let by_way_of = spare.next().unwrap_or(RawFd::MAX);
+    for (&(fd, target), by_way_of) in fds.iter().zip(spare) {
         duplicate(fd, by_way_of, target)?;
         moves.push((by_way_of, target));
     }

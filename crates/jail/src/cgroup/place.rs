@@ -283,6 +283,9 @@ broken line
         if !writable(&mount.point) {
             return eprintln!("skipped: cgroup v2 is not writable");
         }
+        // Another run of this test on the same machine would take the controller away.
+        let hierarchy = fs::File::open(&mount.point).expect("the hierarchy");
+        hierarchy.lock().expect("the hierarchy for this test alone");
         let home = own_path(&read("/proc/self/cgroup").expect("own group")).expect("own group");
         let home = mount.point.join(home.strip_prefix("/").expect("absolute"));
         let top = fs::read_to_string(mount.point.join("cgroup.subtree_control"));

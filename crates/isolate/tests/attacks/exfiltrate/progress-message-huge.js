@@ -1,7 +1,6 @@
-// attack: Reports progress with a message of ten megabytes, which is cut and counted.
-// expect: log_limit | ok
-// result: {"reported":true}
-// limits: cpu_ms=2000
+// attack: Reports progress with a message of ten megabytes, which is refused, or cut and counted.
+// expect: log_limit | tool_error
+// limits: cpu_ms=5000
 
 export default {
   tools: {
@@ -9,7 +8,7 @@ export default {
       description: "progress message huge",
       input: { type: "object" },
       async run(input, ctx) {
-        // One message is cut to a size below the default log; sixteen of them are not.
+        // What is cut must stay a frame the host can read: this must never look like a broken protocol.
         for (let i = 0; i < 16; i++) ctx.progress(i, 16, "x".repeat(10_000_000));
         return { reported: true };
       },

@@ -3,4 +3,5 @@
 // limits: memory_mb=32 cpu_ms=20000
 
 const keep = [];
-for (let i = 0; ; i++) keep.push(`string number ${i}`);
+for (let i = 0; i < Infinity; i++) keep.push(`string number ${i}`);
+return { kept: keep.length };

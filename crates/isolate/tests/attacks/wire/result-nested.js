@@ -1,0 +1,18 @@
+// attack: Returns ten thousand nested arrays: V8 writes them without recursion, and whoever parses them may not.
+// expect: ok | tool_error | result_limit
+// limits: cpu_ms=1000
+
+export default {
+  tools: {
+    attack: {
+      description: "result nested",
+      input: { type: "object" },
+      async run() {
+        // The host may carry it as text or refuse it; it must not overflow its own stack.
+        let nested = [];
+        for (let i = 0; i < 10_000; i++) nested = [nested];
+        return nested;
+      },
+    },
+  },
+};
