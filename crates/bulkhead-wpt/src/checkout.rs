@@ -104,15 +104,31 @@ pub fn resolve(directory: &str, script: &str) -> String {
 
 fn reason_to_skip(name: &str, source: &str, globals: Option<&str>, scripts: &[String]) -> Option<&'static str> {
     const DOCUMENT: &[&str] = &[
-        "document.", "createElement", "iframe", "window.open", "ShadowRealm", "XMLHttpRequest", "getElementById", "new Worker(",
-        "navigator.serviceWorker", "MessageChannel", "ImageBitmap", "FileReader", "window.event", "MouseEvent", "(window)",
+        "document.",
+        "createElement",
+        "iframe",
+        "window.open",
+        "ShadowRealm",
+        "XMLHttpRequest",
+        "getElementById",
+        "new Worker(",
+        "navigator.serviceWorker",
+        "MessageChannel",
+        "ImageBitmap",
+        "FileReader",
+        "window.event",
+        "MouseEvent",
+        "(window)",
     ];
     const SERVER: &[&str] = &[".py", "get-host-info", "HTTP_REMOTE_ORIGIN"];
     if globals.is_some_and(|list| !list.contains("worker") && !list.contains("window")) {
         return Some("for another kind of global object");
     }
     let by_request = scripts.iter().any(|script| script.ends_with("decoding-helpers.js"));
-    if by_request || source.contains("iframe") || name.ends_with(".window.js") && DOCUMENT.iter().any(|word| source.contains(word)) {
+    if by_request
+        || source.contains("iframe")
+        || name.ends_with(".window.js") && DOCUMENT.iter().any(|word| source.contains(word))
+    {
         return Some("needs a document, a worker or their events");
     }
     let by_script = scripts.iter().any(|script| script.contains(".sub.js") || script.contains("request-cache"));

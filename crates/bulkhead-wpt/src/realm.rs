@@ -60,7 +60,11 @@ fn property<'s>(
     object.get(scope, key.into())
 }
 
-fn evaluate<'s>(scope: &mut v8::PinScope<'s, '_>, name: &str, source: &str) -> Result<v8::Local<'s, v8::Value>, String> {
+fn evaluate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    name: &str,
+    source: &str,
+) -> Result<v8::Local<'s, v8::Value>, String> {
     v8::tc_scope!(let scope, scope);
     let run = |scope: &mut v8::PinScope<'s, '_>| {
         let name = v8::String::new(scope, name)?;
@@ -149,9 +153,8 @@ fn natives<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Obj
     let functions = [
         ("readFile", v8::Function::new(scope, read_file)?),
         ("now", v8::Function::new(scope, now)?),
-        ("print", v8::Function::new(scope, print)?),
         ("collect", v8::Function::new(scope, collect)?),
-        ("forkRandom", v8::Function::new(scope, fork_random)?),
+        ("inFork", v8::Function::new(scope, in_fork)?),
     ];
     for (name, function) in functions {
         let key = v8::String::new(scope, name)?;
@@ -182,18 +185,13 @@ fn now(_scope: &mut v8::PinScope, _args: v8::FunctionCallbackArguments, mut rv: 
     rv.set_double(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0);
 }
 
-/// `print(text)`, to stderr.
-fn print(scope: &mut v8::PinScope, args: v8::FunctionCallbackArguments, _rv: v8::ReturnValue) {
-    eprintln!("{}", args.get(0).to_rust_string_lossy(scope));
-}
-
 /// `collect()`: asks for a garbage collection, for tests that are about it.
 fn collect(scope: &mut v8::PinScope, _args: v8::FunctionCallbackArguments, _rv: v8::ReturnValue) {
     scope.low_memory_notification();
 }
 
-/// `forkRandom(draw): string`: what `draw()` gives in a fork of this process.
-fn fork_random(scope: &mut v8::PinScope, args: v8::FunctionCallbackArguments, mut rv: v8::ReturnValue) {
+/// `inFork(draw): string`: what `draw()` gives in a fork of this process.
+fn in_fork(scope: &mut v8::PinScope, args: v8::FunctionCallbackArguments, mut rv: v8::ReturnValue) {
     let Ok(draw) = v8::Local::<v8::Function>::try_from(args.get(0)) else { return };
     let child = crate::child::start(Duration::from_secs(10), || {
         isolate_web::after_fork();

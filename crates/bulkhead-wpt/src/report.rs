@@ -66,7 +66,10 @@ impl Report {
     }
 
     fn row(&mut self, file: &str) -> Option<&mut Row> {
-        self.rows.iter_mut().filter(|row| file.starts_with(row.path.as_str())).max_by_key(|row| row.path.len())
+        self.rows
+            .iter_mut()
+            .filter(|row| row.path == "." || file.starts_with(row.path.as_str()))
+            .max_by_key(|row| row.path.len())
     }
 
     pub fn skip(&mut self, test: &Test, reason: &'static str) {

@@ -34,6 +34,8 @@ const COMMON_FLAGS: &str = concat!(
     "--single-threaded ",
     // Catastrophic regular expressions become linear instead of eternal.
     "--enable-experimental-regexp-engine-on-excessive-backtracks ",
+    // Its clock is finer than what untrusted code should have.
+    "--no-harmony-temporal ",
     // Functions are compiled where they are loaded, in a zygote, once, and not in every fork at its first call.
     "--no-lazy --no-flush-bytecode ",
     // Stack traces of authors' code in errors; more than a screenful helps nobody.
@@ -50,6 +52,7 @@ pub fn start(compiler: Compiler) -> Result<(), String> {
             "this worker is built for V8 {V8_BRANCH}x and was started in an executable with V8 {version}"
         ));
     }
+    silence();
     v8::V8::set_entropy_source(fill_random);
     v8::V8::set_flags_from_string(COMMON_FLAGS);
     if compiler == Compiler::Jitless {
@@ -60,6 +63,60 @@ pub fn start(compiler: Compiler) -> Result<(), String> {
     v8::V8::initialize();
     Ok(())
 }
+
+const WORDS: usize = 2048;
+
+/// What was printed last: to standard output, to standard error, and past both with `write`.
+static LAST_WORDS: LastWords = LastWords(std::cell::UnsafeCell::new([[0; WORDS]; 3]));
+
+struct LastWords(std::cell::UnsafeCell<[[u8; WORDS]; 3]>);
+
+// SAFETY: a worker has one thread.
+unsafe impl Sync for LastWords {}
+
+/// V8 prints before it ends a process, and a filtered process that writes to a terminal is killed for that and
+/// not for its reason. From here on what is printed goes into a small piece of memory.
+fn silence() {
+    unsafe extern "C" {
+        static mut stdout: *mut libc::FILE;
+        static mut stderr: *mut libc::FILE;
+    }
+    // SAFETY: one thread, called before V8 prints anything. The buffers are static and as long as is said; a null
+    // stream is not used. The old streams are never closed, so no one's pointer to them dangles.
+    unsafe {
+        let buffers = LAST_WORDS.0.get().cast::<[u8; WORDS]>();
+        for (index, stream) in [&raw mut stdout, &raw mut stderr].into_iter().enumerate() {
+            let nowhere = libc::fmemopen(buffers.add(index).cast(), WORDS, c"w".as_ptr());
+            if !nowhere.is_null() {
+                libc::setvbuf(nowhere, std::ptr::null_mut(), libc::_IONBF, 0);
+                *stream = nowhere;
+            }
+        }
+    }
+}
+
+/// Keeps the beginning of what was printed with `write`.
+pub fn note_printed(bytes: &[u8]) {
+    // SAFETY: one thread; nobody else holds a reference into this buffer.
+    let buffer = unsafe { &mut (*LAST_WORDS.0.get())[2] };
+    let used = buffer.iter().position(|byte| *byte == 0).unwrap_or(WORDS);
+    let room = &mut buffer[used..];
+    let n = room.len().min(bytes.len());
+    room[..n].copy_from_slice(&bytes[..n]);
+}
+
+/// Ends a process that called `abort`, by the reason it printed before if that was memory.
+pub fn exit_aborted() -> ! {
+    // SAFETY: one thread, and the buffers are plain bytes that nobody writes while this reads.
+    let printed = unsafe { &*LAST_WORDS.0.get() };
+    // Allocates nothing: there may be nothing left.
+    let says = |text: &[u8], word: &str| text.windows(word.len()).any(|part| part == word.as_bytes());
+    let memory = printed.iter().any(|text| MEMORY_WORDS.iter().any(|word| says(text, word)));
+    exit_now(if memory { exit::OUT_OF_MEMORY } else { exit::ABORTED })
+}
+
+/// By which V8 and the C++ library tell want of memory from other reasons to end.
+pub const MEMORY_WORDS: [&str; 6] = ["out of memory", "OOM", "bad_alloc", "invalid size", "size error", "invalid table size"];
 
 /// Fills the buffer from the kernel's generator; false if it could not.
 pub fn fill_random(buffer: &mut [u8]) -> bool {
@@ -73,6 +130,41 @@ pub fn fill_random(buffer: &mut [u8]) -> bool {
         }
     }
     true
+}
+
+/// The allocator of a worker library: `#[global_allocator] static ALLOCATOR: isolate_engine::Allocator = …`.
+///
+/// Rust prints when an allocation fails, which a filtered process must not; this one ends it with its reason.
+pub struct Allocator;
+
+// SAFETY: every call is passed on to the system's allocator unchanged; a failure ends the process.
+unsafe impl std::alloc::GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
+        // SAFETY: the caller's layout, passed on.
+        or_exit(unsafe { std::alloc::System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: std::alloc::Layout) -> *mut u8 {
+        // SAFETY: the caller's layout, passed on.
+        or_exit(unsafe { std::alloc::System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: std::alloc::Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's block, layout and size, passed on; the block came from the same allocator.
+        or_exit(unsafe { std::alloc::System.realloc(block, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: std::alloc::Layout) {
+        // SAFETY: the caller's block and layout, passed on; the block came from the same allocator.
+        unsafe { std::alloc::System.dealloc(block, layout) }
+    }
+}
+
+fn or_exit(block: *mut u8) -> *mut u8 {
+    if block.is_null() {
+        exit_now(exit::OUT_OF_MEMORY);
+    }
+    block
 }
 
 /// Ends the process at once: no destructors, no exit handlers, no flushing.
@@ -154,10 +246,29 @@ macro_rules! entry {
                 unsafe { $crate::libc::syscall($crate::libc::SYS_madvise, address, length, advice) as _ }
             }
 
+            /// Standard output and standard error lead nowhere; see `silence`.
+            ///
+            /// # Safety
+            /// As `write(2)`.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn write(
+                fd: $crate::libc::c_int,
+                bytes: *const $crate::libc::c_void,
+                length: usize,
+            ) -> isize {
+                if fd == 1 || fd == 2 {
+                    // SAFETY: the caller's buffer, of the length it says.
+                    $crate::note_printed(unsafe { std::slice::from_raw_parts(bytes.cast(), length) });
+                    return length as isize;
+                }
+                // SAFETY: the caller's arguments, passed on.
+                unsafe { $crate::libc::syscall($crate::libc::SYS_write, fd, bytes, length) as isize }
+            }
+
             /// An abort would raise a signal, which no filter allows; this keeps the cause readable.
             #[unsafe(no_mangle)]
             pub extern "C" fn abort() -> ! {
-                $crate::exit_now($crate::exit::ABORTED)
+                $crate::exit_aborted()
             }
         }
     };

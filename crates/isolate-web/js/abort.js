@@ -83,7 +83,7 @@ export function dependentSignal(signals) {
   return result;
 }
 
-export function signalAbort(signal, reason) {
+function signalAbort(signal, reason) {
   const record = recordOf(signal);
   if (record.aborted) return;
   setReason(record, reason);

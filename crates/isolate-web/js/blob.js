@@ -84,7 +84,7 @@ expose(Blob);
 Object.defineProperty(Blob.prototype.slice, "length", { value: 0, configurable: true });
 
 /** A promise for the result; what throws rejects it. */
-export function promised(work) {
+function promised(work) {
   try {
     return resolve(work());
   } catch (error) {

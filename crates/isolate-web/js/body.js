@@ -46,10 +46,10 @@ export function extractBody(object) {
   return { body: makeBody(utf8Encode(usvString(object)), null), type: "text/plain;charset=UTF-8" };
 }
 
-export const isUsed = (body) => body !== null && (body.stream === null ? body.used : isDisturbed(body.stream));
+const isUsed = (body) => body !== null && (body.stream === null ? body.used : isDisturbed(body.stream));
 export const isUnusable = (body) => body !== null && (isUsed(body) || (body.stream !== null && isLocked(body.stream)));
 
-export function streamOf(body) {
+function streamOf(body) {
   body.stream ??= body.used ? spentStream() : streamOfBytes(body.bytes);
   return body.stream;
 }

@@ -192,7 +192,7 @@ const methods = {
   },
   table(data = undefined, columns = undefined) {
     void columns;
-    write("info", isObject(data) && !native.isProxy(data) ? table(data) : inspect(data, { quote: false }));
+    write("info", isObject(data) && !native.isProxy(data) ? clip(table(data), MAX_MESSAGE) : inspect(data, { quote: false }));
   },
   time(name = "default") {
     remember(timers, label(name), performanceNow());

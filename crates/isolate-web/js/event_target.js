@@ -93,7 +93,7 @@ function remove(list, listener) {
 }
 
 /** Dispatches to one target: there is no tree here, so capturing listeners come first and then the others. */
-export function dispatch(target, event) {
+function dispatch(target, event) {
   const state = stateOf(event);
   state.dispatching = true;
   state.target = target;

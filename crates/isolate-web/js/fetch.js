@@ -118,7 +118,7 @@ function remoteResponse(request, resolve, fail) {
     if (stream && !isLocked(body.stream)) then(cancelStream(body.stream, reason), ignore, ignore);
     give(reason);
   });
-  const meta = { id, method, url, headers: headersHooks.list(headers), redirect, bodyLength: bytes === undefined ? null : bytes.length, stream };
+  const meta = { id, method, url: url.split("#")[0], headers: headersHooks.list(headers), redirect, bodyLength: bytes === undefined ? null : bytes.length, stream };
   if (body !== null) body.used = true;
   then(
     call("fetch", meta, bytes),

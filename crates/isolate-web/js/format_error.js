@@ -24,7 +24,7 @@ function read(value, key, limit) {
   }
 }
 
-export const isErrorLike = (value) =>
+const isErrorLike = (value) =>
   typeof value === "object" && value !== null && !native.isProxy(value) && (native.kindOf(value) === "error" || isDOMException(value));
 
 function causesOf(value) {

@@ -56,7 +56,8 @@ function show(value, state, depth) {
 }
 
 // A number of a million digits takes seconds to print.
-const bigIntText = (value) => (value >= 2n ** 4096n || value <= -(2n ** 4096n) ? "[very large]" : bigIntToString(value));
+const LARGE = 2n ** 4096n;
+const bigIntText = (value) => (value >= LARGE || value <= -LARGE ? "[very large] " : bigIntToString(value));
 
 function quoteString(text, state) {
   const clipped = clip(text, MAX_STRING);
@@ -89,7 +90,7 @@ function showParts(value, state, depth) {
     case "date":
       return dateGetTime(value) !== dateGetTime(value) ? "Invalid Date" : dateToISOString(value);
     case "regexp":
-      return clip(`/${regExpSource(value)}/${safeFlags(value)}`, 1000);
+      return clip(`/${regExpSource(value)}/${flagsOf(value)}`, 1000);
     case "map":
       return showMap(value, state, depth);
     case "set":
@@ -113,14 +114,10 @@ function showParts(value, state, depth) {
   }
 }
 
-function safeFlags(value) {
-  // The `flags` getter reads one property per flag, which the value may have overridden.
-  try {
-    const flags = regExpFlags(value);
-    return regExpExec(/^[a-z]{0,10}$/, flags) === null ? "" : flags;
-  } catch {
-    return "";
-  }
+function flagsOf(value) {
+  let flags = "";
+  for (let i = 0; i < regExpFlags.length; i++) if (regExpFlags[i].has(value)) flags += regExpFlags[i].letter;
+  return flags;
 }
 
 function showBoxed(value) {
@@ -264,7 +261,7 @@ function dataProperty(object, key) {
 }
 
 /** The name of the constructor, read from data properties only. */
-export function className(value) {
+function className(value) {
   let prototype = getPrototypeOf(value);
   for (let i = 0; i < 20; i++) {
     if (prototype === null) return i === 0 ? "[Object: null prototype]" : "Object";

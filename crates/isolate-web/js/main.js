@@ -1,5 +1,5 @@
 // Puts the web APIs on the global object and gives the embedder its functions.
-import { native } from "./host.js";
+import { log, native } from "./host.js";
 import { defineProperty, getOwnPropertyDescriptor, ownKeys, resolve, root, then } from "./primordials.js";
 import { AbortController, AbortSignal, makeAbort } from "./abort.js";
 import { atob, btoa } from "./base64.js";
@@ -20,6 +20,7 @@ import { Headers } from "./headers.js";
 import { MessageChannel, MessagePort } from "./message_port.js";
 import "./transfer.js";
 import { inspect, registerInspector } from "./inspect.js";
+import { Navigator, navigator } from "./navigator.js";
 import { Performance, performance } from "./performance.js";
 import { connectErrorEvent, reportException } from "./report.js";
 import { Request } from "./request.js";
@@ -43,7 +44,7 @@ const {
 const classes = {
   AbortController, AbortSignal, Blob, ByteLengthQueuingStrategy, CompressionStream, CountQueuingStrategy, Crypto,
   CryptoKey, CustomEvent, DOMException, DecompressionStream, ErrorEvent, Event, EventTarget, File, FormData, Headers,
-  MessageChannel, MessageEvent, MessagePort, Performance, PromiseRejectionEvent, ReadableByteStreamController, ReadableStream,
+  MessageChannel, MessageEvent, MessagePort, Navigator, Performance, PromiseRejectionEvent, ReadableByteStreamController, ReadableStream,
   ReadableStreamBYOBReader, ReadableStreamBYOBRequest, ReadableStreamDefaultController, ReadableStreamDefaultReader,
   Request, Response, SubtleCrypto, TextDecoder, TextDecoderStream, TextEncoder, TextEncoderStream, TransformStream,
   TransformStreamDefaultController, URL, URLSearchParams, WritableStream, WritableStreamDefaultController,
@@ -92,6 +93,7 @@ function attribute(name, value) {
   defineProperty(root, name, { ...getOwnPropertyDescriptor(accessors, name), enumerable: true, configurable: true });
 }
 attribute("self", root);
+attribute("navigator", navigator);
 attribute("performance", performance);
 attribute("crypto", new Crypto(internal, subtle));
 
@@ -107,6 +109,11 @@ connectErrorEvent((error) => {
   const message = `Uncaught ${errorSummary(error)}`;
   return fire(root, new ErrorEvent("error", { message, error, cancelable: true }));
 });
+
+function reportRejection(promise, reason) {
+  const event = new PromiseRejectionEvent("unhandledrejection", { promise, reason, cancelable: true });
+  if (fire(root, event)) log("error", `Uncaught (in promise) ${formatError(reason)}`);
+}
 
 for (const test of [isURL, paramsHooks.is, isEvent, isEventTarget]) registerPlatformClass(test);
 
@@ -129,6 +136,8 @@ export const embedderExports = {
   makeAbort,
   /** reportException(error): void: an `error` event, and the log unless a listener prevents it. */
   reportException,
+  /** reportRejection(promise, reason): void: an `unhandledrejection` event, and the log unless a listener prevents it. */
+  reportRejection,
   /** setBaseUrl(url | undefined): against what relative URLs are resolved; nothing by default. */
   setBaseUrl,
 };

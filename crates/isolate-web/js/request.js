@@ -28,7 +28,7 @@ const normalized = freeze({ __proto__: null, DELETE: 1, GET: 1, HEAD: 1, OPTIONS
 const forbidden = freeze({ __proto__: null, CONNECT: 1, TRACE: 1, TRACK: 1 });
 
 export let requestState;
-export let isRequest;
+let isRequest;
 
 export class Request {
   #state;

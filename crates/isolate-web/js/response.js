@@ -14,7 +14,7 @@ const isNullBodyStatus = (status) => status === 101 || status === 103 || status 
 const isRedirect = (status) => status === 301 || status === 302 || status === 303 || status === 307 || status === 308;
 
 export let responseState;
-export let isResponse;
+let isResponse;
 export let makeResponse;
 
 export class Response {

@@ -21,7 +21,6 @@ setPrototypeOf(getPrototypeOf(new ReadableStream().values()), asyncIteratorProto
 const lockedGetter = uncurry(getOwnPropertyDescriptor(ReadableStream.prototype, "locked").get);
 const tee = uncurry(ReadableStream.prototype.tee);
 const cancel = uncurry(ReadableStream.prototype.cancel);
-const releaseLock = uncurry(ReadableStreamDefaultReader.prototype.releaseLock);
 const pipeThrough = uncurry(ReadableStream.prototype.pipeThrough);
 const pipeTo = uncurry(ReadableStream.prototype.pipeTo);
 
@@ -31,19 +30,18 @@ function internalMethod(prototype, description) {
 }
 const pullSteps = internalMethod(ReadableStreamDefaultController.prototype, "[[PullSteps]]");
 
-export const isReadableStream = (value) => isObject(value) && value instanceof ReadableStream && hasOwn(value, "_readableStreamController");
-export const isWritableStream = (value) => isObject(value) && value instanceof WritableStream && hasOwn(value, "_writableStreamController");
-export const isTransformStream = (value) => isObject(value) && value instanceof TransformStream && hasOwn(value, "_transformStreamController");
+export const isReadableStream = (value) => isObject(value) && hasOwn(value, "_readableStreamController") && value instanceof ReadableStream;
+export const isWritableStream = (value) => isObject(value) && hasOwn(value, "_writableStreamController") && value instanceof WritableStream;
+export const isTransformStream = (value) => isObject(value) && hasOwn(value, "_transformStreamController") && value instanceof TransformStream;
 export const isLocked = (stream) => lockedGetter(stream);
 export const isDisturbed = (stream) => stream._disturbed === true;
-export const isErrored = (stream) => stream._state === "errored";
 export const teeStream = (stream) => tee(stream);
 export const cancelStream = (stream, reason) => cancel(stream, reason);
 export const pipeStreamTo = (stream, destination) => pipeTo(stream, destination);
 export const pipeStreamThrough = (stream, transform) => pipeThrough(stream, transform);
 
 /** Asks a locked stream for one chunk without making a promise, which tenant code could look into. */
-export function readChunk(stream, { chunk, close, error }) {
+function readChunk(stream, { chunk, close, error }) {
   stream._disturbed = true;
   if (stream._state === "closed") close();
   else if (stream._state === "errored") error(stream._storedError);
@@ -90,8 +88,6 @@ const promiseCatch = uncurry(Promise.prototype.catch);
 function cancelStreamOf(reader, reason) {
   promiseCatch(readerCancel(reader, reason), () => {});
 }
-
-export const release = (reader) => releaseLock(reader);
 
 /** A byte stream over bytes that are there already. */
 export function streamOfBytes(bytes) {

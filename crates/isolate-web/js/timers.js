@@ -62,7 +62,7 @@ export function addTimer(callback, delay, context, parameters = [], repeat = fal
   return timer.id;
 }
 
-export function clearTimer(id) {
+function clearTimer(id) {
   const timer = mapGet(active, id);
   if (timer === undefined) return;
   timer.cleared = true;

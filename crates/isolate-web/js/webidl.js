@@ -1,7 +1,7 @@
 // The rules by which web interfaces take arguments and show themselves (Web IDL, JavaScript binding).
 import {
   TypeErrorCtor, abs, bufferByteLength, bufferDetached, bufferResizable, create, dataViewBuffer, dataViewByteLength, dataViewOffset,
-  defineProperty, floor, getOwnPropertyDescriptor, isInteger, isView, iteratorPrototype, max, min, ownKeys, push,
+  defineProperty, floor, getOwnPropertyDescriptor, isView, iteratorPrototype, max, min, ownKeys, push,
   regExpExec, setPrototypeOf, sharedByteLength, sharedGrowable, toWellFormed, trunc, typedArrayBuffer,
   typedArrayByteLength, typedArrayOffset, typedArrayTag, Uint8ArrayCtor, uncurry,
 } from "./primordials.js";
@@ -118,7 +118,7 @@ export function isArrayBuffer(value) {
   }
 }
 
-export function isSharedArrayBuffer(value) {
+function isSharedArrayBuffer(value) {
   try {
     sharedByteLength(value);
     return true;

@@ -23,8 +23,8 @@ mod value;
 
 /// What the embedder gets back from [`install`].
 pub struct Installed<'s> {
-    /// An object with the functions `runTimers`, `clearTimers`, `inspect`, `formatError`, `makeAbort` and
-    /// `reportException`; see `js/main.js` for what each takes and gives.
+    /// An object with the functions `runTimers`, `clearTimers`, `inspect`, `formatError`, `makeAbort`,
+    /// `reportException`, `reportRejection` and `setBaseUrl`; `js/main.js` says what each takes and gives.
     pub exports: v8::Local<'s, v8::Object>,
 }
 

@@ -39,6 +39,7 @@ const MODULES: &[(&str, &str)] = table![
     "message_port.js",
     "mime.js",
     "multipart.js",
+    "navigator.js",
     "performance.js",
     "primordials.js",
     "report.js",
@@ -115,9 +116,9 @@ fn evaluate<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Ob
 }
 
 fn compile<'s>(scope: &mut v8::PinScope<'s, '_>, specifier: &str) -> Option<v8::Local<'s, v8::Module>> {
-    let known = scope.get_slot::<Compiled>().and_then(|compiled| {
-        compiled.0.iter().find(|(name, _)| name == specifier).map(|(_, module)| module.clone())
-    });
+    let known = scope
+        .get_slot::<Compiled>()
+        .and_then(|compiled| compiled.0.iter().find(|(name, _)| name == specifier).map(|(_, module)| module.clone()));
     if let Some(module) = known {
         return Some(v8::Local::new(scope, module));
     }

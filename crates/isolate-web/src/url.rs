@@ -55,10 +55,11 @@ pub fn set(scope: &mut v8::PinScope, args: v8::FunctionCallbackArguments, mut rv
     let Ok(mut url) = Url::parse(href.as_str(), None) else {
         return;
     };
-    let value = Some(value.as_str());
+    let text = value.as_str();
+    let value = Some(text);
     // A refused value leaves the URL as it was, as the standard says.
     let _ = match part.as_str() {
-        "protocol" => url.set_protocol(value.unwrap_or_default()),
+        "protocol" => url.set_protocol(text),
         "username" => url.set_username(value),
         "password" => url.set_password(value),
         "host" => url.set_host(value),

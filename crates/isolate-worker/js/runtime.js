@@ -14,9 +14,9 @@
   const { isFinite: isFiniteNumber } = Number;
   const uncurry = (method) => (receiver, ...args) => apply(method, receiver, args);
   const then = uncurry(Promise.prototype.then);
-  const test = uncurry(RegExp.prototype.test);
+  // Of all that works with expressions only this one looks up no method that tenants can replace.
   const exec = uncurry(RegExp.prototype.exec);
-  const replace = uncurry(String.prototype.replace);
+  const slice = uncurry(String.prototype.slice);
   const push = uncurry(Array.prototype.push);
   const mapGet = uncurry(Map.prototype.get);
   const mapSet = uncurry(Map.prototype.set);
@@ -81,7 +81,7 @@
     for (let i = 0; i < all.length; i++) {
       const { 0: name, 1: entry } = all[i];
       const where = `tool \`${name}\``;
-      if (!test(NAME, name)) refuse(`${where}: a name has 1 to 128 letters, digits, and _ . / -`);
+      if (exec(NAME, name) === null) refuse(`${where}: a name has 1 to 128 letters, digits, and _ . / -`);
       unique(tools, name, where);
       mapSet(tools, name, handler(entry, "run", where));
       push(list, {
@@ -96,14 +96,23 @@
     return list;
   }
 
-  const TEMPLATE_VARIABLE = /\{([A-Za-z0-9_]+)\}/g;
-  const SPECIAL = /[.*+?^${}()|[\]\\]/g;
+  const VARIABLE = /\{([A-Za-z0-9_]+)\}/;
+  const SPECIAL = /[.*+?^${}()|[\]\\]/;
 
+  // `file://{name}` → an expression and its variables; undefined when the address has none.
   function templatePattern(template) {
     const names = [];
-    const quoted = replace(template, SPECIAL, "\\$&");
-    const source = replace(quoted, /\\\{([A-Za-z0-9_]+)\\\}/g, (_, name) => (push(names, name), "([^/?#]+)"));
-    return { names, pattern: new NewRegExp(`^${source}$`) };
+    let source = "^";
+    let rest = template;
+    for (let match = exec(VARIABLE, rest); ; match = exec(VARIABLE, rest)) {
+      const literal = match === null ? rest : slice(rest, 0, match.index);
+      for (let i = 0; i < literal.length; i++) source += (exec(SPECIAL, literal[i]) === null ? "" : "\\") + literal[i];
+      if (match === null) break;
+      push(names, match[1]);
+      source += "([^/?#]+)";
+      rest = slice(rest, match.index + match[0].length);
+    }
+    return names.length === 0 ? undefined : { names, pattern: new NewRegExp(source + "$") };
   }
 
   function readResources(server, resources, templates) {
@@ -120,9 +129,9 @@
         description: text(entry.description, `${where}: \`description\``),
         mimeType: text(entry.mimeType, `${where}: \`mimeType\``),
       };
-      TEMPLATE_VARIABLE.lastIndex = 0;
-      if (test(TEMPLATE_VARIABLE, uri)) {
-        push(templates, { ...templatePattern(uri), read });
+      const template = templatePattern(uri);
+      if (template !== undefined) {
+        push(templates, { ...template, read });
         push(patterns, { uriTemplate: uri, ...described });
       } else {
         unique(resources, uri, where);

@@ -14,4 +14,7 @@ mod server;
 mod start;
 mod zygote;
 
+#[global_allocator]
+static ALLOCATOR: isolate_engine::Allocator = isolate_engine::Allocator;
+
 isolate_engine::entry!(crate::start::main);

@@ -31,6 +31,9 @@ impl State {
     }
 }
 
+/// The host refuses a larger frame and ends its sender; this is the polite side of the same limit.
+const HOST_CALL_BYTES: usize = 1 << 20;
+
 type Args<'a> = v8::FunctionCallbackArguments<'a>;
 type Return<'a> = v8::ReturnValue<'a, v8::Value>;
 
@@ -191,6 +194,13 @@ fn host_call(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, mut result: Retur
         }
         Err(_) => Vec::new(),
     };
+    if meta.len() + body.len() > HOST_CALL_BYTES {
+        let refused = Refused {
+            code: "host_call_too_large".to_owned(),
+            message: format!("egress takes at most {HOST_CALL_BYTES} bytes at once; stream what is larger"),
+        };
+        return reject(scope, resolver, &refused);
+    }
     let global = v8::Global::new(scope, resolver);
     let state = state(scope);
     state.next_host_call = state.next_host_call.wrapping_add(1);

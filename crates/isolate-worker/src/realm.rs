@@ -161,7 +161,6 @@ unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomD
 
 /// Collections that outgrow what V8 can address end here, too: that is memory, not a fault.
 fn fatal(_file: &str, _line: i32, message: &str) {
-    let memory = ["out of memory", "OOM", "size error", "invalid size", "invalid table size", "allocation failed"];
-    let code = if memory.iter().any(|m| message.contains(m)) { exit::OUT_OF_MEMORY } else { exit::FATAL };
+    let code = if isolate_engine::MEMORY_WORDS.iter().any(|m| message.contains(m)) { exit::OUT_OF_MEMORY } else { exit::FATAL };
     isolate_engine::exit_now(code)
 }

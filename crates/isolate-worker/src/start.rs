@@ -46,7 +46,6 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
         call: Filter::load(PolicyName::IsolateCall, start.jit).map_err(text)?,
         serve: Filter::load(PolicyName::IsolateServe, start.jit).map_err(text)?,
         data_in_use: jail::limits::data_in_use().map_err(text)?,
-        resident_kb: resident_kb().map_err(text)?,
     };
     let zygote_filter = Filter::load(PolicyName::IsolateZygote, start.jit).map_err(text)?;
     let confinement = Confinement {
@@ -68,14 +67,6 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
     };
     channel::send_with(Kind::Hello, 0, &hello, b"").map_err(|Gone| "the host went away".to_owned())?;
     Ok((engine, channel, sealing))
-}
-
-/// Resident memory of this process, while there still is a `/proc` to read it from.
-fn resident_kb() -> std::io::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    number.ok_or_else(|| std::io::Error::other("/proc/self/status has no VmRSS"))
 }
 
 /// Numbers 0 to 2 must not become someone's channel: what prints to them prints nowhere.

@@ -16,14 +16,13 @@ pub struct Sealing {
     pub serve: Filter,
     /// Of the base zygote: what memory limits are counted from.
     pub data_in_use: u64,
-    /// Of the base zygote: what peaks are counted from.
-    pub resident_kb: u64,
 }
 
 /// Serves the host's commands until it goes away. Returns the exit code of whatever this process became:
 /// each fork leaves the loop as a process of its own.
 pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
     let mut ended = HashMap::new();
+    let Ok(mut resident_kb) = fresh_resident_kb(&mut engine) else { return 1 };
     loop {
         let Ok((frame, fd)) = channel.receive_with_fd() else { return 0 };
         collect(&mut ended);
@@ -38,7 +37,7 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
                             return 1;
                         }
                         match fork.role {
-                            Role::Zygote => Ok(()),
+                            Role::Zygote => fresh_resident_kb(&mut engine).map(|kb| resident_kb = kb),
                             Role::Call => return compartment::serve_one(engine, channel, &fork, &sealing.call),
                             Role::Serve => return compartment::serve_many(engine, channel, &sealing.serve),
                         }
@@ -48,11 +47,22 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
                 Err(_) => Err(Gone),
             },
             (Kind::Load, _) => load(&mut engine, &frame),
-            (Kind::Reap, _) => reap(&mut ended, frame.id, sealing.resident_kb),
+            (Kind::Reap, _) => reap(&mut ended, frame.id, resident_kb),
             _ => Err(Gone),
         };
         if done.is_err() {
             return 0;
+        }
+    }
+}
+
+/// Resident memory of a fork that has done nothing yet: what the peaks of others are counted from.
+fn fresh_resident_kb(engine: &mut Engine) -> Result<u64, Gone> {
+    match process::fork_with_pidfd().map_err(|_| Gone)? {
+        process::Fork::Parent(forked) => process::wait(forked.pid).map(|exit| exit.peak_rss_kb).map_err(|_| Gone),
+        process::Fork::Child => {
+            engine.warm();
+            isolate_engine::exit_now(0)
         }
     }
 }
@@ -83,7 +93,9 @@ fn split(channel: OwnedFd) -> Result<Split, Gone> {
 fn become_new(engine: &mut Engine, fork: &Fork, sealing: &Sealing) -> Result<(), Gone> {
     engine.after_fork();
     if fork.role == Role::Zygote || !engine.limited() {
-        let data = sealing.data_in_use + (fork.memory_mb << 20);
+        // V8's own limit is on what survives collections. The kernel's, on everything, leaves room for the rest:
+        // the young generation, buffers of the collector, the process's own.
+        let data = sealing.data_in_use + (fork.memory_mb << 20) / 4 * 5 + (24 << 20);
         jail::limits::set_limit_data(data).map_err(|_| Gone)?;
         engine.limit_heap(fork.memory_mb);
     }

@@ -42,8 +42,10 @@ pub(crate) fn verdict(cause: &Cause, ended: Option<&Ended>, limits: &Limits, dur
     if during == During::Initialisation && limit {
         return Failure::new(Code::InitLimit, format!("initialisation failed: {}", sentence(code, limits, during)));
     }
-    let detail = match cause {
-        Cause::Malformed(malformed) => format!(": {malformed}"),
+    let detail = match (cause, code, ended) {
+        (Cause::Malformed(malformed), ..) => format!(": {malformed}"),
+        (_, Code::Crashed, Some(Ended { signal: Some(signal), .. })) => format!(" (signal {signal})"),
+        (_, Code::Crashed, Some(Ended { code: Some(code), .. })) => format!(" (exit {code})"),
         _ => String::new(),
     };
     Failure::new(code, sentence(code, limits, during) + &detail)

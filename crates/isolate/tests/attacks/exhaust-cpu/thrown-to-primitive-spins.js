@@ -1,5 +1,5 @@
 // attack: Throws an Error whose message is an object with a Symbol.toPrimitive that never returns; V8 runs it when the stack is read.
-// expect: cpu_limit
+// expect: tool_error
 
 export default {
   tools: {

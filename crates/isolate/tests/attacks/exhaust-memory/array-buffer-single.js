@@ -1,6 +1,5 @@
 // attack: One ArrayBuffer of eight gigabytes.
-// expect: tool_error
-// message: Array buffer allocation failed
+// expect: memory_limit
 // limits: cpu_ms=5000
 
 export default {

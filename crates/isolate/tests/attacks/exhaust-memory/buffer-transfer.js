@@ -1,6 +1,5 @@
 // attack: Grows a buffer by transfer, each step a copy that is larger than the last.
-// expect: tool_error
-// message: Array buffer allocation failed
+// expect: memory_limit
 // limits: cpu_ms=20000 memory_mb=64
 
 export default {

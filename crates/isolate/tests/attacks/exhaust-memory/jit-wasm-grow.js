@@ -1,5 +1,5 @@
 // attack: Grows a WebAssembly memory step by step and touches what it gets.
-// expect: ok
+// expect: memory_limit
 // result: {"bounded":true}
 // jit: true
 // limits: cpu_ms=20000

@@ -1,5 +1,5 @@
 // attack: A WebAssembly memory of one gigabyte, touched.
-// expect: ok
+// expect: memory_limit
 // result: {"grown":false}
 // jit: true
 // limits: cpu_ms=5000

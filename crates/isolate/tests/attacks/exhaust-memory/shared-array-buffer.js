@@ -1,6 +1,5 @@
 // attack: A SharedArrayBuffer, in case memory meant for threads is counted elsewhere.
-// expect: tool_error
-// message: Array buffer allocation failed
+// expect: memory_limit
 // limits: cpu_ms=5000
 
 export default {

@@ -7,7 +7,7 @@ const broken = () => {
   throw new Error("the host called a replaced builtin");
 };
 const { defineProperty } = Object;
-for (const [holder, key] of [
+const targets = [
   [Promise.prototype, "then"],
   [Promise, "resolve"],
   [Array.prototype, Symbol.iterator],
@@ -28,8 +28,9 @@ for (const [holder, key] of [
   [Object, "freeze"],
   [globalThis, "TextEncoder"],
   [globalThis, "AbortController"],
-]) {
-  defineProperty(holder, key, { value: broken, configurable: true, writable: true });
+];
+for (let i = 0; i < targets.length; i++) {
+  defineProperty(targets[i][0], targets[i][1], { value: broken, configurable: true, writable: true });
 }
 
 export default { tools: { attack: { description: "d", run: () => ({ alive: true }) } } };

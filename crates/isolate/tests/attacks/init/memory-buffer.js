@@ -1,6 +1,5 @@
 // attack: Initialises with a buffer larger than its memory; the error is its own to handle.
-// expect: init_failed
-// message: Array buffer allocation failed
+// expect: init_limit
 // limits: init_cpu_ms=5000
 
 const huge = new ArrayBuffer(2 ** 33);
