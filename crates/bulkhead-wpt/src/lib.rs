@@ -9,5 +9,6 @@ mod cli;
 mod realm;
 mod report;
 mod runner;
+mod terminal;
 
 isolate_engine::entry!(crate::runner::main);

@@ -21,7 +21,11 @@ fn main() -> ExitCode {
                 PathBuf::from("target/v8/node/bin/node"),
             ],
         )?;
-        let error = Command::new(carrier).args(std::env::args_os().skip(1)).env("LD_PRELOAD", library).exec();
+        let error = Command::new(carrier)
+            .arg0("bulkhead-wpt")
+            .args(std::env::args_os().skip(1))
+            .env("LD_PRELOAD", library)
+            .exec();
         Err(error.to_string())
     });
     match started {

@@ -3,6 +3,7 @@
 use crate::checkout::Test;
 use crate::cli::Options;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 
 /// What a child says of one file.
 #[derive(Deserialize, Serialize)]
@@ -48,7 +49,7 @@ pub struct Report {
     failures: Vec<Failure>,
     skipped: Vec<(String, &'static str)>,
     reversed: usize,
-    /// Milliseconds that installing the APIs took.
+    /// Milliseconds of processor time that installing the APIs took.
     pub install_ms: f64,
 }
 
@@ -105,36 +106,45 @@ impl Report {
         self.rows.iter().map(|row| row.total).sum()
     }
 
-    pub fn print(&self, options: &Options) {
+    /// The report as text, or as JSON.
+    pub fn show(&self, options: &Options) -> String {
         if options.json {
-            println!("{}", serde_json::to_string(self).unwrap_or_default());
-            return;
+            return serde_json::to_string(self).unwrap_or_default() + "\n";
         }
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write(options, &mut text);
+        text
+    }
+
+    fn write(&self, options: &Options, text: &mut String) -> std::fmt::Result {
         if options.verbose {
-            self.print_failures();
+            self.write_failures(text)?;
         }
         let width = self.rows.iter().map(|row| row.path.len()).max().unwrap_or(0);
         for row in &self.rows {
             let skipped = if row.skipped > 0 { format!(", {} skipped", row.skipped) } else { String::new() };
-            println!("{:width$}  {} of {} passed ({} files{skipped})", row.path, row.passed, row.total, row.files);
+            let (passed, total, files) = (row.passed, row.total, row.files);
+            writeln!(text, "{:width$}  {passed} of {total} passed ({files} files{skipped})", row.path)?;
         }
         let share = 100.0 * self.passed() as f64 / self.total().max(1) as f64;
-        println!("{:width$}  {} of {} passed ({share:.2} %)", "total", self.passed(), self.total());
+        writeln!(text, "{:width$}  {} of {} passed ({share:.2} %)", "total", self.passed(), self.total())?;
         if self.reversed > 0 {
-            println!("{} of them by a rule that the standard has changed since the checkout", self.reversed);
+            writeln!(text, "{} of them by a rule that the standard has changed since the checkout", self.reversed)?;
         }
-        println!("installing the APIs took {:.1} ms", self.install_ms);
+        writeln!(text, "installing the APIs took {:.1} ms of processor time", self.install_ms)
     }
 
-    fn print_failures(&self) {
+    fn write_failures(&self, text: &mut String) -> std::fmt::Result {
         for failure in &self.failures {
-            println!("FAIL {}: {}", failure.file, failure.check);
+            writeln!(text, "FAIL {}: {}", failure.file, failure.check)?;
             for line in failure.message.lines().take(6) {
-                println!("     {line}");
+                writeln!(text, "     {line}")?;
             }
         }
         for (file, reason) in &self.skipped {
-            println!("SKIP {file}: {reason}");
+            writeln!(text, "SKIP {file}: {reason}")?;
         }
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use crate::child::{self, Child};
 use crate::cli::{DEFAULT_PATHS, Options};
 use crate::realm;
 use crate::report::{FileResult, Report};
+use crate::terminal::Terminal;
 use clap::Parser;
 use isolate_engine::Compiler;
 use std::collections::VecDeque;
@@ -16,21 +17,28 @@ const OUR_FAULT: i32 = 2;
 
 /// Takes the place of the carrier's `main`.
 pub fn main() -> i32 {
+    let Some(mut terminal) = Terminal::open() else {
+        return OUR_FAULT;
+    };
     let options = match Options::try_parse() {
         Ok(options) => options,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { OUR_FAULT } else { OK };
+        Err(error) if error.use_stderr() => {
+            terminal.complain(&error.render().to_string());
+            return OUR_FAULT;
+        }
+        Err(help) => {
+            terminal.say(&help.render().to_string());
+            return OK;
         }
     };
     match run(&options) {
         Ok(report) => {
-            report.print(&options);
+            terminal.say(&report.show(&options));
             let failed = options.strict && report.passed() < report.total();
             if report.passed() < options.min || failed { REFUSED } else { OK }
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            terminal.complain(&format!("error: {error}\n"));
             OUR_FAULT
         }
     }

@@ -36,6 +36,8 @@ const COMMON_FLAGS: &str = concat!(
     "--enable-experimental-regexp-engine-on-excessive-backtracks ",
     // Its clock is finer than what untrusted code should have.
     "--no-harmony-temporal ",
+    // A young generation of at most 12 MiB, so that small memory limits are not all young generation.
+    "--max-semi-space-size=4 ",
     // Functions are compiled where they are loaded, in a zygote, once, and not in every fork at its first call.
     "--no-lazy --no-flush-bytecode ",
     // Stack traces of authors' code in errors; more than a screenful helps nobody.

@@ -1,4 +1,6 @@
-import { TypeErrorCtor, push } from "./primordials.js";
+import {
+  SetCtor, TypeErrorCtor, WeakRefCtor, deref, includes, indexOf, push, setAdd, setClear, setDelete, splice,
+} from "./primordials.js";
 import { asyncContext } from "./host.js";
 import { expose, illegalConstructor, integer, internal, isObject, requireArguments, sequence } from "./webidl.js";
 import { DOMException } from "./dom_exception.js";
@@ -6,12 +8,48 @@ import { Event } from "./event.js";
 import { EventTarget, connectSignals, fire, handlerAttribute } from "./event_target.js";
 import { addTimer } from "./timers.js";
 
+/**
+ * The signals that depend on one. A signal may live for long and be given to many calls, so those that nobody
+ * waits for are held weakly; the others are pinned.
+ */
+class Dependents {
+  #weak = [];
+  #pinned = new SetCtor();
+  #pruneAt = 16;
+  add(signal) {
+    push(this.#weak, new WeakRefCtor(signal));
+    if (this.#weak.length < this.#pruneAt) return;
+    const alive = [];
+    for (let i = 0; i < this.#weak.length; i++) if (deref(this.#weak[i]) !== undefined) push(alive, this.#weak[i]);
+    this.#weak = alive;
+    this.#pruneAt = alive.length * 2 + 16;
+  }
+  pin(signal) {
+    setAdd(this.#pinned, signal);
+  }
+  unpin(signal) {
+    setDelete(this.#pinned, signal);
+  }
+  /** All that are left, oldest first; forgets them. */
+  take() {
+    const signals = [];
+    for (let i = 0; i < this.#weak.length; i++) {
+      const signal = deref(this.#weak[i]);
+      if (signal !== undefined) push(signals, signal);
+    }
+    this.#weak = [];
+    setClear(this.#pinned);
+    return signals;
+  }
+}
+
 let recordOf;
 export let isAbortSignal;
 
 export class AbortSignal extends EventTarget {
   #record = {
-    aborted: false, reason: undefined, algorithms: [], dependents: [], sources: [], dependent: false,
+    aborted: false, reason: undefined, algorithms: [], dependents: new Dependents(), sources: [], dependent: false,
+    pins: 0, listened: false,
   };
   static {
     recordOf = (signal) => signal.#record;
@@ -75,9 +113,9 @@ export function dependentSignal(signals) {
     const each = recordOf(signals[i]);
     const sources = each.dependent ? each.sources : [signals[i]];
     for (let j = 0; j < sources.length; j++) {
-      if (record.sources.includes(sources[j])) continue;
+      if (includes(record.sources, sources[j])) continue;
       push(record.sources, sources[j]);
-      push(recordOf(sources[j]).dependents, result);
+      recordOf(sources[j]).dependents.add(result);
     }
   }
   return result;
@@ -88,13 +126,13 @@ function signalAbort(signal, reason) {
   if (record.aborted) return;
   setReason(record, reason);
   const aborting = [];
-  for (let i = 0; i < record.dependents.length; i++) {
-    const dependent = recordOf(record.dependents[i]);
+  const dependents = record.dependents.take();
+  for (let i = 0; i < dependents.length; i++) {
+    const dependent = recordOf(dependents[i]);
     if (dependent.aborted) continue;
     setReason(dependent, record.reason);
-    push(aborting, record.dependents[i]);
+    push(aborting, dependents[i]);
   }
-  record.dependents = [];
   runAbort(signal);
   for (let i = 0; i < aborting.length; i++) runAbort(aborting[i]);
 }
@@ -115,12 +153,33 @@ export function onAbort(signal, callback) {
   const record = recordOf(signal);
   if (record.aborted) return () => {};
   push(record.algorithms, callback);
+  pin(signal, record);
   return () => {
-    const at = record.algorithms.indexOf(callback);
-    if (at >= 0) record.algorithms.splice(at, 1);
+    const at = indexOf(record.algorithms, callback);
+    if (at < 0) return;
+    splice(record.algorithms, at, 1);
+    unpin(signal, record);
   };
 }
-connectSignals({ isSignal: isAbortSignal, aborted: isAborted, onAbort });
+
+function pin(signal, record) {
+  if (record.pins++ > 0) return;
+  for (let i = 0; i < record.sources.length; i++) recordOf(record.sources[i]).dependents.pin(signal);
+}
+
+function unpin(signal, record) {
+  if (--record.pins > 0) return;
+  for (let i = 0; i < record.sources.length; i++) recordOf(record.sources[i]).dependents.unpin(signal);
+}
+
+/** A signal that somebody listens to must live as long as what it depends on. */
+function onListener(target, type) {
+  if (type !== "abort" || !isAbortSignal(target)) return;
+  const record = recordOf(target);
+  if (!record.listened) pin(target, record);
+  record.listened = true;
+}
+connectSignals({ isSignal: isAbortSignal, aborted: isAborted, onAbort, onListener });
 
 export class AbortController {
   #signal = new AbortSignal(internal);

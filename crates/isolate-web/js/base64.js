@@ -1,9 +1,6 @@
 import { native } from "./host.js";
-import { regExpExec } from "./primordials.js";
 import { domString, requireArguments } from "./webidl.js";
 import { DOMException } from "./dom_exception.js";
-
-const latin1 = /^[\0-\xff]*$/;
 
 export const { atob, btoa } = {
   atob(data) {
@@ -15,9 +12,7 @@ export const { atob, btoa } = {
   btoa(data) {
     requireArguments(arguments.length, 1, "btoa");
     const text = domString(data);
-    if (regExpExec(latin1, text) === null) {
-      throw new DOMException("the text has a character above U+00FF", "InvalidCharacterError");
-    }
+    if (!native.isLatin1(text)) throw new DOMException("the text has a character above U+00FF", "InvalidCharacterError");
     return native.btoa(text);
   },
 };

@@ -1,6 +1,12 @@
 import { native } from "./host.js";
-import { TypeErrorCtor, Uint8ArrayCtor, min, max, regExpExec, resolve, reject, toLowerCase, typedArraySet, typedArraySlice, typedArraySubarray, isView } from "./primordials.js";
-import { bytesOf, dictionary, domString, enumValue, expose, integer, internal, isArrayBuffer, isObject, requireArguments, sequence, usvString } from "./webidl.js";
+import {
+  TypeErrorCtor, Uint8ArrayCtor, defineProperty, isView, max, min, regExpExec, reject, resolve, toLowerCase, typedArraySet,
+  typedArraySlice, typedArraySubarray,
+} from "./primordials.js";
+import {
+  bytesOf, dictionary, domString, enumValue, expose, integer, internal, isArrayBuffer, isObject, requireArguments,
+  sequence, usvString,
+} from "./webidl.js";
 import { DOMException } from "./dom_exception.js";
 import { utf8Decode, utf8Encode } from "./encoding.js";
 import { registerInspector } from "./inspect.js";
@@ -81,7 +87,7 @@ export class Blob {
   }
 }
 expose(Blob);
-Object.defineProperty(Blob.prototype.slice, "length", { value: 0, configurable: true });
+defineProperty(Blob.prototype.slice, "length", { value: 0, configurable: true });
 
 /** A promise for the result; what throws rejects it. */
 function promised(work) {

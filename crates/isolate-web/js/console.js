@@ -1,7 +1,7 @@
 import { log, native } from "./host.js";
 import {
-  MapCtor, create, defineProperty, getOwnPropertyDescriptor, isArray, join, mapDelete, mapGet, mapSet, mapSize, max, min, ownKeys, padEnd, push,
-  repeat, split, stringIndexOf, stringSlice, symbolToString,
+  MapCtor, create, defineProperty, getOwnPropertyDescriptor, isArray, join, mapDelete, mapGet, mapSet, mapSize, max, min,
+  ownKeys, padEnd, push, repeat, split, stringIndexOf, stringSlice, symbolToString,
 } from "./primordials.js";
 import { performanceNow } from "./clock.js";
 import { clip, inspect } from "./inspect.js";

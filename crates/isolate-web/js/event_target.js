@@ -7,11 +7,12 @@ import { reportException } from "./report.js";
 let listenersOf;
 export let isEventTarget;
 /** Set by abort.js, which needs this module first: runs `callback` when the signal aborts. */
-const signals = { isSignal: () => false, aborted: () => false, onAbort() {} };
+const signals = { isSignal: () => false, aborted: () => false, onAbort() {}, onListener() {} };
 export const connectSignals = (hooks) => {
   signals.isSignal = hooks.isSignal;
   signals.aborted = hooks.aborted;
   signals.onAbort = hooks.onAbort;
+  signals.onListener = hooks.onListener;
 };
 
 const orGlobal = (receiver) => (receiver === undefined || receiver === null ? root : receiver);
@@ -44,6 +45,7 @@ export class EventTarget {
     if (find(list, name, callback, capture) >= 0) return;
     const listener = { type: name, callback, capture, once, passive, removed: false };
     push(list, listener);
+    signals.onListener(this, name);
     if (signal !== undefined) signals.onAbort(signal, () => remove(list, listener));
   }
   removeEventListener(type, callback, options = undefined) {

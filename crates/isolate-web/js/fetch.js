@@ -1,6 +1,8 @@
 // fetch: the request goes to the host in one call, bodies in pieces. The host decides what may be reached.
 import { hostCall } from "./host.js";
-import { PromiseCtor, TypeErrorCtor, jsonParse, jsonStringify, reject, then, typedArrayTag, isView } from "./primordials.js";
+import {
+  ErrorCtor, PromiseCtor, TypeErrorCtor, isView, jsonParse, jsonStringify, reject, resolve as resolved, then, typedArrayTag,
+} from "./primordials.js";
 import { isObject, requireArguments } from "./webidl.js";
 import { abortReason, isAborted, onAbort } from "./abort.js";
 import { blobBytes } from "./blob.js";
@@ -21,10 +23,9 @@ const call = (op, meta, body = undefined) => hostCall(op, jsonStringify(meta), b
 /** What tenant code sees when the host refused or the network failed. */
 function failure(reason) {
   const text = isObject(reason) && typeof reason.message === "string" ? reason.message : `${reason}`;
-  const error = new TypeErrorCtor(`fetch failed: ${text}`);
   const code = isObject(reason) ? reason.code : undefined;
-  Object.defineProperty(error, "cause", { value: code === undefined ? reason : Object.assign(new Error(text), { code }), writable: true, configurable: true });
-  return error;
+  const cause = code === undefined ? reason : Object.assign(new ErrorCtor(text), { code });
+  return new TypeErrorCtor(`fetch failed: ${text}`, { cause });
 }
 
 /** Reads the response's body piece by piece, one call to the host for each. */
@@ -63,7 +64,7 @@ function responseStream(id, aborted) {
 
 /** Sends a body that is a stream, chunk after chunk, each once the host has taken the one before. */
 function sendStream(id, stream, failed) {
-  let sending = PromiseCtor.resolve();
+  let sending = resolved();
   const send = (meta, chunk) => {
     sending = then(sending, () => call("fetch_write", meta, chunk));
     then(sending, ignore, failed);
@@ -71,7 +72,9 @@ function sendStream(id, stream, failed) {
   readEach(
     stream,
     (chunk) => {
-      if (!isObject(chunk) || !isView(chunk) || typedArrayTag(chunk) !== "Uint8Array") throw new TypeErrorCtor("the body's stream gave something else than a Uint8Array");
+      if (!isObject(chunk) || !isView(chunk) || typedArrayTag(chunk) !== "Uint8Array") {
+        throw new TypeErrorCtor("the body's stream gave something else than a Uint8Array");
+      }
       send({ id, done: false }, chunk);
     },
     () => send({ id, done: true }),
@@ -96,14 +99,15 @@ function localResponse(request) {
 function respond(request, bytes, type, more = []) {
   const headers = headersHooks.make("immutable", [...more, ["content-type", type]]);
   const body = request.method === "HEAD" ? null : bodyOfBytes(bytes);
-  return makeResponse({ type: "basic", url: request.url.split("#")[0], status: 200, statusText: "OK", headers, body, immutable: true });
+  const url = request.url.split("#")[0];
+  return makeResponse({ type: "basic", url, status: 200, statusText: "OK", headers, body, immutable: true });
 }
 
 function remoteResponse(request, resolve, fail) {
   const { method, url, headers, redirect, body, signal } = request;
   const id = nextRequest++;
-  const bytes = body === null ? undefined : (body.stream === null ? body.bytes : undefined);
   const stream = body !== null && body.stream !== null;
+  const bytes = body === null || stream ? undefined : body.bytes;
   const aborted = { now: false, off: ignore };
   let failBody = ignore;
   const give = (reason) => {
@@ -118,7 +122,10 @@ function remoteResponse(request, resolve, fail) {
     if (stream && !isLocked(body.stream)) then(cancelStream(body.stream, reason), ignore, ignore);
     give(reason);
   });
-  const meta = { id, method, url: url.split("#")[0], headers: headersHooks.list(headers), redirect, bodyLength: bytes === undefined ? null : bytes.length, stream };
+  const meta = {
+    id, method, url: url.split("#")[0], headers: headersHooks.list(headers), redirect,
+    bodyLength: bytes === undefined ? null : bytes.length, stream,
+  };
   if (body !== null) body.used = true;
   then(
     call("fetch", meta, bytes),
@@ -131,9 +138,10 @@ function remoteResponse(request, resolve, fail) {
         failBody = failStream;
         content = bodyOfStream(pulled);
       } else aborted.off();
+      const list = head.headers.map(([name, value]) => [name.toLowerCase(), value]);
       resolve(makeResponse({
         type: "basic", url: head.url, redirected: !!head.redirected, status: head.status, statusText: head.statusText ?? "",
-        headers: headersHooks.make("immutable", head.headers.map(([name, value]) => [name.toLowerCase(), value])), body: content, immutable: true,
+        headers: headersHooks.make("immutable", list), body: content, immutable: true,
       }));
     },
     (reason) => {

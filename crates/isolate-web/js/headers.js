@@ -32,16 +32,16 @@ export class Headers {
         return headers;
       },
       list: (headers) => headers.#list,
-      setGuard: (headers, guard) => {
-        headers.#guard = guard;
-      },
+      copy: (headers) => headers.#list.map((pair) => [pair[0], pair[1]]),
       fill: (headers, init) => headers.#fill(init),
       clear: (headers) => {
         headers.#list = [];
         headers.#sorted = null;
       },
-      get: (headers, name) => headers.#get(name),
-      append: (headers, name, value) => headers.#append(name, value),
+      /** Adds the header unless there is no value or it is there already. */
+      setDefault: (headers, name, value) => {
+        if (value !== null && headers.#get(name) === null) headers.#append(name, value);
+      },
       is: (value) => isObject(value) && #list in value,
       sorted: (headers) => (headers.#sorted ??= sortAndCombine(headers.#list)),
     };
@@ -144,9 +144,12 @@ export class Headers {
 pairIterable(Headers, (headers) => headersHooks.sorted(headers));
 expose(Headers);
 registerPlatformClass(headersHooks.is);
-registerInspector(headersHooks.is, (headers) => ({ label: "Headers", parts: Object.fromEntries(headersHooks.sorted(headers)) }));
+registerInspector(headersHooks.is, (headers) => ({
+  label: "Headers", parts: Object.fromEntries(headersHooks.sorted(headers)),
+}));
 
 const unsafeByte = /[\0-\x08\x0a-\x1f"():<>?@[\\\]{}\x7f]/;
+const simpleTypes = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 const languageRange = /^[0-9A-Za-z *,.;=-]*$/;
 
 /** What a request with the mode "no-cors" may carry. */
@@ -160,7 +163,7 @@ function isSafelisted(name, value) {
       return regExpExec(languageRange, value) !== null;
     case "content-type": {
       const mime = regExpExec(unsafeByte, value) === null ? parseMime(value) : null;
-      return mime !== null && includes(["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"], essence(mime));
+      return mime !== null && includes(simpleTypes, essence(mime));
     }
     default:
       return false;

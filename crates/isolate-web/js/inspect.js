@@ -120,10 +120,13 @@ function flagsOf(value) {
   return flags;
 }
 
+const boxes = [
+  { open: numberValueOf, name: "Number" }, { open: stringValueOf, name: "String" }, { open: booleanValueOf, name: "Boolean" },
+];
 function showBoxed(value) {
-  for (const [test, name] of [[numberValueOf, "Number"], [stringValueOf, "String"], [booleanValueOf, "Boolean"]]) {
+  for (let i = 0; i < boxes.length; i++) {
     try {
-      return `[${name}: ${clip(jsonStringify(test(value)) ?? "", 1000)}]`;
+      return `[${boxes[i].name}: ${clip(jsonStringify(boxes[i].open(value)) ?? "", 1000)}]`;
     } catch {
       // Another kind.
     }
@@ -136,7 +139,8 @@ function showOther(value, state, depth) {
     if (platform[i].test(value)) {
       const { label, parts } = platform[i].describe(value);
       const entries = [];
-      for (const key of ownKeys(parts)) push(entries, `${key}: ${show(parts[key], state, depth + 1)}`);
+      const keys = ownKeys(parts);
+      for (let j = 0; j < keys.length; j++) push(entries, `${keys[j]}: ${show(parts[keys[j]], state, depth + 1)}`);
       return wrap(`${label} {`, entries, "}", depth);
     }
   }
@@ -218,7 +222,9 @@ function showSet(value, state, depth) {
 }
 
 function showPromise(value, state, depth) {
-  const [status, result] = native.promiseState(value);
+  const pair = native.promiseState(value);
+  const status = pair[0];
+  const result = pair[1];
   if (status === "pending") return "Promise { <pending> }";
   return wrap("Promise {", [`${status === "rejected" ? "<rejected> " : ""}${show(result, state, depth + 1)}`], "}", depth);
 }

@@ -16,7 +16,8 @@ function strongest(metadata) {
       strength = strengths[algorithm];
       found = [];
     }
-    if (strengths[algorithm] === strength) found.push({ algorithm, digest: match[2].replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "") });
+    const digest = match[2].replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
+    if (strengths[algorithm] === strength) found.push({ algorithm, digest });
   }
   return found;
 }

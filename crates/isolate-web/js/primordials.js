@@ -23,9 +23,11 @@ export const {
   Object: ObjectCtor,
   Promise: PromiseCtor,
   RangeError: RangeErrorCtor,
+  Set: SetCtor,
   String: StringCtor,
   TypeError: TypeErrorCtor,
   Uint8Array: Uint8ArrayCtor,
+  WeakRef: WeakRefCtor,
 } = globalThis;
 
 const getter = (object, name) => uncurry(Object.getOwnPropertyDescriptor(object, name).get);
@@ -53,6 +55,7 @@ export const slice = uncurry(Array.prototype.slice);
 export const splice = uncurry(Array.prototype.splice);
 export const join = uncurry(Array.prototype.join);
 export const sort = uncurry(Array.prototype.sort);
+export const indexOf = uncurry(Array.prototype.indexOf);
 export const includes = uncurry(Array.prototype.includes);
 
 export const charCodeAt = uncurry(String.prototype.charCodeAt);
@@ -73,9 +76,14 @@ export const mapClear = uncurry(Map.prototype.clear);
 export const mapSize = getter(Map.prototype, "size");
 export const mapEntries = uncurry(Map.prototype.entries);
 export const mapIteratorNext = uncurry(getPrototypeOf(new Map().entries()).next);
+export const setAdd = uncurry(Set.prototype.add);
+export const setDelete = uncurry(Set.prototype.delete);
+export const setClear = uncurry(Set.prototype.clear);
 export const setSize = getter(Set.prototype, "size");
 export const setValues = uncurry(Set.prototype.values);
 export const setIteratorNext = uncurry(getPrototypeOf(new Set().values()).next);
+
+export const deref = uncurry(WeakRef.prototype.deref);
 
 export const then = uncurry(Promise.prototype.then);
 export const resolve = Promise.resolve.bind(Promise);

@@ -65,11 +65,13 @@ export class Request {
       throw new TypeErrorCtor(`a request with the method ${state.method} cannot have a body`);
     }
     if (given.body !== undefined && given.body !== null) {
-      if (isReadableStream(given.body) && given.duplex === undefined) throw new TypeErrorCtor('a body that is a stream needs duplex: "half"');
+      if (isReadableStream(given.body) && given.duplex === undefined) {
+        throw new TypeErrorCtor('a body that is a stream needs duplex: "half"');
+      }
       const { body, type } = extractBody(given.body);
       state.body = body;
       if (source !== null && source.body !== null && !isUnusable(source.body)) takeBody(source.body);
-      if (type !== null && headersHooks.get(state.headers, "content-type") === null) headersHooks.append(state.headers, "content-type", type);
+      headersHooks.setDefault(state.headers, "content-type", type);
     } else if (source !== null && source.body !== null) {
       if (isUnusable(source.body)) throw new TypeErrorCtor("the request's body is locked or was read already");
       // `body: null` drops nothing: the standard takes the source's body whenever none is given.
@@ -132,7 +134,7 @@ export class Request {
   clone() {
     const state = this.#state;
     if (isUnusable(state.body)) throw new TypeErrorCtor("the request's body is locked or was read already");
-    const headers = headersHooks.make("request", headersHooks.list(state.headers).map((pair) => [pair[0], pair[1]]));
+    const headers = headersHooks.make("request", headersHooks.copy(state.headers));
     const copy = new Request(state.url);
     copy.#state = { ...state, headers, body: cloneBody(state.body), signal: dependentSignal([state.signal]) };
     return copy;
@@ -141,7 +143,7 @@ export class Request {
 mixinBody(Request, (request) => requestState(request), contentTypes);
 expose(Request);
 registerPlatformClass(isRequest);
-registerInspector(isRequest, (request) => ({ label: "Request", parts: { method: request.method, url: request.url, headers: request.headers } }));
+registerInspector(isRequest, ({ method, url, headers }) => ({ label: "Request", parts: { method, url, headers } }));
 
 /** The values of the Content-Type headers of a message, one by one. */
 export function contentTypes(state) {
@@ -212,7 +214,9 @@ function toReferrer(referrer) {
 }
 
 function toMethod(method) {
-  if (!isToken(method) || forbidden[toUpperCase(method)] !== undefined) throw new TypeErrorCtor(`"${method}" is not a method that can be used`);
+  if (!isToken(method) || forbidden[toUpperCase(method)] !== undefined) {
+    throw new TypeErrorCtor(`"${method}" is not a method that can be used`);
+  }
   const upper = toUpperCase(method);
   return normalized[upper] !== undefined ? upper : method;
 }
@@ -222,11 +226,11 @@ function fillHeaders(state, source, given, changed) {
     throw new TypeErrorCtor(`the method ${state.method} cannot be used with the mode "no-cors"`);
   }
   const guard = state.mode === "no-cors" ? "request-no-cors" : "request";
-  const inherited = source === null ? [] : headersHooks.list(source.headers).map((pair) => [pair[0], pair[1]]);
+  const inherited = source === null ? [] : headersHooks.copy(source.headers);
   state.headers = headersHooks.make(guard, inherited);
   if (changed && given.headers !== undefined) {
     headersHooks.clear(state.headers);
-    const list = headersHooks.is(given.headers) ? headersHooks.list(given.headers).map((pair) => [pair[0], pair[1]]) : given.headers;
-    headersHooks.fill(state.headers, list);
+    // Of our own class, the list itself: iterating would join the values of one name.
+    headersHooks.fill(state.headers, headersHooks.is(given.headers) ? headersHooks.copy(given.headers) : given.headers);
   }
 }

@@ -77,15 +77,15 @@ export class Response {
     const state = this.#state;
     if (isUnusable(state.body)) throw new TypeErrorCtor("the response's body is locked or was read already");
     const guard = state.immutable ? "immutable" : "response";
-    const headers = headersHooks.make(guard, headersHooks.list(state.headers).map((pair) => [pair[0], pair[1]]));
+    const headers = headersHooks.make(guard, headersHooks.copy(state.headers));
     return makeResponse({ ...state, headers, body: cloneBody(state.body) });
   }
 }
 mixinBody(Response, (response) => responseState(response), contentTypes);
 expose(Response);
 registerPlatformClass(isResponse);
-registerInspector(isResponse, (response) => ({
-  label: "Response", parts: { status: response.status, statusText: response.statusText, url: response.url, headers: response.headers },
+registerInspector(isResponse, ({ status, statusText, url, headers }) => ({
+  label: "Response", parts: { status, statusText, url, headers },
 }));
 
 function readInit(init) {
@@ -107,5 +107,5 @@ function newState({ headers: init, status, statusText }) {
 function setBody(state, { body, type }) {
   if (isNullBodyStatus(state.status)) throw new TypeErrorCtor(`a response with the status ${state.status} cannot have a body`);
   state.body = body;
-  if (type !== null && headersHooks.get(state.headers, "content-type") === null) headersHooks.append(state.headers, "content-type", type);
+  headersHooks.setDefault(state.headers, "content-type", type);
 }

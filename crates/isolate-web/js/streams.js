@@ -5,7 +5,9 @@ import {
   TransformStream, TransformStreamDefaultController, WritableStream, WritableStreamDefaultController,
   WritableStreamDefaultWriter,
 } from "npm:web-streams-polyfill";
-import { asyncIteratorPrototype, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, ownKeys, setPrototypeOf, uncurry } from "./primordials.js";
+import {
+  asyncIteratorPrototype, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, ownKeys, setPrototypeOf, uncurry,
+} from "./primordials.js";
 import { isObject } from "./webidl.js";
 
 export {
@@ -30,9 +32,10 @@ function internalMethod(prototype, description) {
 }
 const pullSteps = internalMethod(ReadableStreamDefaultController.prototype, "[[PullSteps]]");
 
-export const isReadableStream = (value) => isObject(value) && hasOwn(value, "_readableStreamController") && value instanceof ReadableStream;
-export const isWritableStream = (value) => isObject(value) && hasOwn(value, "_writableStreamController") && value instanceof WritableStream;
-export const isTransformStream = (value) => isObject(value) && hasOwn(value, "_transformStreamController") && value instanceof TransformStream;
+const isA = (Class, slot) => (value) => isObject(value) && hasOwn(value, slot) && value instanceof Class;
+export const isReadableStream = isA(ReadableStream, "_readableStreamController");
+export const isWritableStream = isA(WritableStream, "_writableStreamController");
+export const isTransformStream = isA(TransformStream, "_transformStreamController");
 export const isLocked = (stream) => lockedGetter(stream);
 export const isDisturbed = (stream) => stream._disturbed === true;
 export const teeStream = (stream) => tee(stream);

@@ -49,7 +49,9 @@ export function cloneAndTransfer(value, transfer) {
   const moved = [];
   for (let i = 0; i < transfer.length; i++) {
     const each = transfer[i];
-    if (includes(buffers, each) || moved.some((entry) => entry.from === each)) throw dataCloneError("an object is in the transfer list twice");
+    if (includes(buffers, each) || moved.some((entry) => entry.from === each)) {
+      throw dataCloneError("an object is in the transfer list twice");
+    }
     if (isArrayBuffer(each)) {
       push(buffers, each);
       continue;

@@ -1,7 +1,12 @@
 // SubtleCrypto: digests and HMAC. Other algorithms are refused with NotSupportedError.
 import { native } from "./host.js";
-import { TypeErrorCtor, Uint8ArrayCtor, reject, resolve, toUpperCase, typedArrayBuffer, typedArraySlice } from "./primordials.js";
-import { bytesOf, domString, enumValue, expose, illegalConstructor, integer, internal, isBufferSource, isObject, requireArguments, sequence } from "./webidl.js";
+import {
+  TypeErrorCtor, Uint8ArrayCtor, reject, resolve, toUpperCase, typedArrayBuffer, typedArraySlice,
+} from "./primordials.js";
+import {
+  bytesOf, domString, enumValue, expose, illegalConstructor, integer, internal, isBufferSource, isObject, requireArguments,
+  sequence,
+} from "./webidl.js";
 import { isCryptoKey, keyData, makeKey } from "./crypto_key.js";
 import { DOMException } from "./dom_exception.js";
 
@@ -64,7 +69,9 @@ function keyFromJwk(jwk, hash, extractable, usages) {
   if (jwk.alg !== undefined && jwk.alg !== `HS${hash.slice(4)}`) throw fail("DataError", "the key's alg is another");
   if (jwk.use !== undefined && jwk.use !== "sig") throw fail("DataError", "the key's use is another");
   if (jwk.ext === false && extractable) throw fail("DataError", "the key is not extractable");
-  if (jwk.key_ops !== undefined && usages.some((usage) => !jwk.key_ops.includes(usage))) throw fail("DataError", "the key's key_ops are others");
+  if (jwk.key_ops !== undefined && usages.some((usage) => !jwk.key_ops.includes(usage))) {
+    throw fail("DataError", "the key's key_ops are others");
+  }
   const bytes = native.base64UrlDecode(jwk.k);
   if (bytes === undefined) throw fail("DataError", "the key is not base64url");
   return bytes;
@@ -122,7 +129,8 @@ export class SubtleCrypto {
       if (kind !== "raw" && kind !== "jwk") throw notSupported(kind);
       if (!key.extractable) throw fail("InvalidAccessError", "the key is not extractable");
       if (kind === "raw") return toBuffer(typedArraySlice(keyData(key)));
-      return { key_ops: [...key.usages], ext: true, kty: "oct", k: native.base64UrlEncode(keyData(key)), alg: `HS${key.algorithm.hash.name.slice(4)}` };
+      const alg = `HS${key.algorithm.hash.name.slice(4)}`;
+      return { key_ops: [...key.usages], ext: true, kty: "oct", k: native.base64UrlEncode(keyData(key)), alg };
     }));
   }
   generateKey(algorithm, extractable, keyUsages) {

@@ -2,12 +2,20 @@
 // and learns how long it may sleep.
 import { asyncContext, native, now, setAsyncContext } from "./host.js";
 import {
-  MapCtor, TypeErrorCtor, apply, mapClear, mapDelete, mapGet, mapSet, max, pop, push, root,
+  MapCtor, TypeErrorCtor, apply, mapClear, mapDelete, mapGet, mapSet, max, pop, push, root, setPrototypeOf,
 } from "./primordials.js";
 import { integer, requireArguments } from "./webidl.js";
 import { reportException } from "./report.js";
 
-let heap = [];
+/** Without a prototype: an accessor that tenant code defines for an index on Array.prototype must not see our timers. */
+function emptyHeap() {
+  const list = [];
+  setPrototypeOf(list, null);
+  return list;
+}
+let heap = emptyHeap();
+/** About how many in the heap were cleared: one that was cleared while it ran is counted, too. */
+let cleared = 0;
 let sequence = 0;
 let nextId = 1;
 /** How deep in timers set by timers the running code is: browsers slow those down, and so do we. */
@@ -66,7 +74,9 @@ function clearTimer(id) {
   const timer = mapGet(active, id);
   if (timer === undefined) return;
   timer.cleared = true;
+  timer.callback = timer.parameters = timer.context = undefined;
   mapDelete(active, id);
+  if (++cleared > 100 && cleared * 2 > heap.length) compact();
 }
 
 function run(timer) {
@@ -93,7 +103,10 @@ function run(timer) {
 }
 
 function first() {
-  while (heap.length > 0 && heap[0].cleared) removeFirst();
+  while (heap.length > 0 && heap[0].cleared) {
+    removeFirst();
+    cleared--;
+  }
   return heap[0];
 }
 
@@ -113,9 +126,18 @@ export function runTimers() {
   }
 }
 
+/** Forgets cleared timers that wait for their time, once they are most of the heap. */
+function compact() {
+  const before = heap;
+  heap = emptyHeap();
+  cleared = 0;
+  for (let i = 0; i < before.length; i++) if (!before[i].cleared) insert(before[i]);
+}
+
 export function clearTimers() {
   for (let i = 0; i < heap.length; i++) heap[i].cleared = true;
-  heap = [];
+  heap = emptyHeap();
+  cleared = 0;
   mapClear(active);
 }
 

@@ -31,7 +31,8 @@ export class URL {
     const against = base === undefined ? undefined : usvString(base);
     this.#href = native.urlParse(input, against, this.#parts);
     if (this.#href === undefined) {
-      throw new TypeErrorCtor(`Invalid URL: "${stringSlice(input, 0, 200)}"${against === undefined ? "" : ` against "${stringSlice(against, 0, 200)}"`}`);
+      const where = against === undefined ? "" : ` against "${stringSlice(against, 0, 200)}"`;
+      throw new TypeErrorCtor(`Invalid URL: "${stringSlice(input, 0, 200)}"${where}`);
     }
   }
   static parse(url, base = undefined) {

@@ -1,8 +1,9 @@
 // The rules by which web interfaces take arguments and show themselves (Web IDL, JavaScript binding).
+import { native } from "./host.js";
 import {
   TypeErrorCtor, abs, bufferByteLength, bufferDetached, bufferResizable, create, dataViewBuffer, dataViewByteLength, dataViewOffset,
   defineProperty, floor, getOwnPropertyDescriptor, isView, iteratorPrototype, max, min, ownKeys, push,
-  regExpExec, setPrototypeOf, sharedByteLength, sharedGrowable, toWellFormed, trunc, typedArrayBuffer,
+  setPrototypeOf, sharedByteLength, sharedGrowable, toWellFormed, trunc, typedArrayBuffer,
   typedArrayByteLength, typedArrayOffset, typedArrayTag, Uint8ArrayCtor, uncurry,
 } from "./primordials.js";
 
@@ -16,12 +17,9 @@ export function requireArguments(given, need, what) {
 export const domString = (value) => `${value}`;
 export const usvString = (value) => toWellFormed(`${value}`);
 
-const latin1 = /^[\0-\xff]*$/;
 export function byteString(value) {
   const text = `${value}`;
-  if (regExpExec(latin1, text) === null) {
-    throw new TypeErrorCtor("the string has a character above U+00FF");
-  }
+  if (!native.isLatin1(text)) throw new TypeErrorCtor("the string has a character above U+00FF");
   return text;
 }
 

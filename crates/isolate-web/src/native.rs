@@ -28,6 +28,7 @@ fn table(add: impl FnOnce(Table)) {
         ("btoa", base64::btoa.map_fn_to()),
         ("base64UrlEncode", base64::url_encode.map_fn_to()),
         ("base64UrlDecode", base64::url_decode.map_fn_to()),
+        ("isLatin1", text::is_latin1.map_fn_to()),
         ("latin1Encode", text::latin1_encode.map_fn_to()),
         ("latin1Decode", text::latin1_decode.map_fn_to()),
         ("encodingName", text::encoding_name.map_fn_to()),

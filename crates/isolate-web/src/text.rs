@@ -107,6 +107,12 @@ fn decode(state: &mut Streaming, data: &[u8], last: bool) -> Option<Vec<u16>> {
     Some(units)
 }
 
+/// `isLatin1(text): boolean`: no character above U+00FF.
+pub fn is_latin1(_scope: &mut v8::PinScope, args: v8::FunctionCallbackArguments, mut rv: v8::ReturnValue) {
+    let text = v8::Local::<v8::String>::try_from(args.get(0));
+    rv.set_bool(text.is_ok_and(|text| text.contains_only_onebyte()));
+}
+
 /// `latin1Encode(text): Uint8Array`, one byte a character.
 pub fn latin1_encode(scope: &mut v8::PinScope, args: v8::FunctionCallbackArguments, mut rv: v8::ReturnValue) {
     let data = bytes::latin1(scope, args.get(0));

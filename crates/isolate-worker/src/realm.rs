@@ -101,8 +101,8 @@ impl Engine {
     }
 
     /// Lowers V8's own heap limit; the kernel's limit on the process stands behind it.
-    pub fn limit_heap(&mut self, memory_mb: u64) {
-        let limit = usize::try_from(memory_mb << 20).unwrap_or(usize::MAX);
+    pub fn limit_heap(&mut self, bytes: u64) {
+        let limit = usize::try_from(bytes).unwrap_or(usize::MAX);
         // Removing the callback is how V8 takes a new limit; nothing runs in between.
         self.isolate.remove_near_heap_limit_callback(near_heap_limit, limit);
         self.isolate.add_near_heap_limit_callback(near_heap_limit, std::ptr::null_mut());

@@ -93,11 +93,11 @@ fn split(channel: OwnedFd) -> Result<Split, Gone> {
 fn become_new(engine: &mut Engine, fork: &Fork, sealing: &Sealing) -> Result<(), Gone> {
     engine.after_fork();
     if fork.role == Role::Zygote || !engine.limited() {
-        // V8's own limit is on what survives collections. The kernel's, on everything, leaves room for the rest:
-        // the young generation, buffers of the collector, the process's own.
-        let data = sealing.data_in_use + (fork.memory_mb << 20) / 4 * 5 + (24 << 20);
-        jail::limits::set_limit_data(data).map_err(|_| Gone)?;
-        engine.limit_heap(fork.memory_mb);
+        // The kernel's limit is on everything, with a little for the process's own. V8's is on what survives
+        // collections and comes first, so that a full heap ends at once instead of collecting again and again.
+        let bytes = fork.memory_mb << 20;
+        jail::limits::set_limit_data(sealing.data_in_use + bytes + (8 << 20)).map_err(|_| Gone)?;
+        engine.limit_heap(bytes / 4 * 3);
     }
     Ok(())
 }

@@ -47,6 +47,9 @@ impl IsolateSettings {
 /// A base zygote's forks share its address layout, so it is replaced after this many deployments.
 const WORN_FORKS: u64 = 64;
 
+/// How often a deployment is planted anew when its base zygote is lost meanwhile.
+const ATTEMPTS: usize = 3;
+
 /// The V8 wall.
 pub struct IsolateWall {
     settings: IsolateSettings,
@@ -89,10 +92,17 @@ impl Wall for IsolateWall {
     fn plant(&self, deployment: Arc<Deployment>) -> Future<'_, Result<Arc<dyn Seed>, Failure>> {
         Box::pin(async move {
             let permit = &deployment.permit;
-            // A base that died since is noticed by the first exchange with it; the second try has a new one.
+            // A base that was killed is noticed by the next exchange with it, or while it starts; then there is a new one.
             let mut lost = None;
-            for _ in 0..2 {
-                let base = self.base(permit.jit()).await.map_err(unavailable)?;
+            for _ in 0..ATTEMPTS {
+                let base = match self.base(permit.jit()).await {
+                    Ok(base) => base,
+                    Err(error @ WallError::Died(_)) => {
+                        lost = Some(unavailable(error));
+                        continue;
+                    }
+                    Err(error) => return Err(unavailable(error)),
+                };
                 let planted = match permit.boundary() {
                     Boundary::Tenant => self.tenancy.plant(&base, &deployment).await.map(|s| Arc::new(s) as Arc<dyn Seed>),
                     _ => seed::plant(&base, &deployment).await.map(|s| Arc::new(s) as Arc<dyn Seed>),

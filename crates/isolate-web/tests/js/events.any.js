@@ -63,3 +63,17 @@ promise_test(async () => {
   port1.postMessage({ deep: [1n] });
   assert_equals((await received).deep[0], 1n);
 }, "MessageChannel");
+promise_test(async () => {
+  const { signal } = new AbortController();
+  let kept = 0;
+  const controller = new AbortController();
+  const references = [];
+  for (let i = 0; i < 100; i++) references.push(new WeakRef(AbortSignal.any([signal])));
+  AbortSignal.any([controller.signal]).addEventListener("abort", () => kept++);
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  gc();
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  assert_true(references.filter((reference) => reference.deref() !== undefined).length < 10, "nobody waits for these");
+  controller.abort();
+  assert_equals(kept, 1, "somebody listened to this one");
+}, "dependent signals do not pile up");

@@ -46,3 +46,18 @@ promise_test(async () => {
   bulkhead.setContext(undefined);
 }, "a timer runs in the context of the call that set it");
 test(() => assert_throws_js(TypeError, () => setTimeout("code")), "strings are not run");
+promise_test(async () => {
+  const references = [];
+  for (let i = 0; i < 1000; i++) {
+    const callback = () => references;
+    references.push(new WeakRef(callback));
+    clearTimeout(setTimeout(callback, 1e8));
+  }
+  let fired = 0;
+  for (let i = 0; i < 50; i++) setTimeout(() => fired++, i % 7);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  gc();
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  assert_true(references.filter((reference) => reference.deref() !== undefined).length < 10);
+  assert_equals(fired, 50);
+}, "cleared timers are forgotten");

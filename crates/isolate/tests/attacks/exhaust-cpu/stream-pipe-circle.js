@@ -1,6 +1,5 @@
 // attack: Pipes a transform stream's readable end into its own writable end and pushes one chunk in.
-// expect: cpu_limit | time_limit
-// limits: time_ms=2000
+// expect: cpu_limit
 
 export default {
   tools: {
@@ -8,7 +7,6 @@ export default {
       description: "stream pipe circle",
       input: { type: "object" },
       async run() {
-        // Whether the ring spins or stalls on its own back pressure is up to the streams standard; neither may last.
         const ring = new TransformStream(
           {
             transform(chunk, controller) {

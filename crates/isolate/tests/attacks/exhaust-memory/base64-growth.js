@@ -1,5 +1,5 @@
 // attack: btoa of btoa of btoa, a third larger each time.
-// expect: memory_limit | tool_error
+// expect: memory_limit
 // limits: memory_mb=32 cpu_ms=20000
 
 export default {

@@ -1,5 +1,5 @@
 // attack: Makes a blob of two copies of itself until it claims a petabyte, then reads it.
-// expect: memory_limit | tool_error
+// expect: memory_limit
 // limits: memory_mb=32 cpu_ms=10000
 
 export default {
@@ -8,7 +8,6 @@ export default {
       description: "blob doubling",
       input: { type: "object" },
       async run() {
-        // The blob may be refused when it is made or when it is read, by an error or by the limit.
         let blob = new Blob(["x".repeat(1 << 20)]);
         for (let i = 0; i < 30; i++) blob = new Blob([blob, blob]);
         return { length: (await blob.text()).length };

@@ -1,5 +1,5 @@
 // attack: Appends entries to a form and turns it into a body.
-// expect: memory_limit | tool_error
+// expect: memory_limit
 // limits: memory_mb=32 cpu_ms=20000
 
 export default {

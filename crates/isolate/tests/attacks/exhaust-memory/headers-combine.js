@@ -1,5 +1,5 @@
-// attack: Appends to one header name for ever: its combined value grows by a megabyte a time.
-// expect: memory_limit | cpu_limit | tool_error
+// attack: Appends to one header name for ever and keeps each combined value: a little in, ever more out.
+// expect: memory_limit
 // limits: memory_mb=32 cpu_ms=5000
 
 export default {
@@ -8,13 +8,15 @@ export default {
       description: "headers combine",
       input: { type: "object" },
       async run() {
-        // Reading the combined value copies all of it, so CPU may end this first; or the string is too long.
         const headers = new Headers();
-        const value = "v".repeat(1 << 20);
+        const value = "v".repeat(1 << 16);
         const keep = [];
         for (;;) {
           headers.append("x-bomb", value);
-          keep.push(`${keep.length}${headers.get("x-bomb")}`);
+          const combined = headers.get("x-bomb");
+          // Makes one piece of it.
+          if (/z/.test(combined)) break;
+          keep.push(combined);
         }
       },
     },

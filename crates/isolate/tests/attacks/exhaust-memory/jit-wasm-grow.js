@@ -1,6 +1,5 @@
 // attack: Grows a WebAssembly memory step by step and touches what it gets.
 // expect: memory_limit
-// result: {"bounded":true}
 // jit: true
 // limits: cpu_ms=20000
 

@@ -1,6 +1,5 @@
 // attack: A WebAssembly memory of one gigabyte, touched.
 // expect: memory_limit
-// result: {"grown":false}
 // jit: true
 // limits: cpu_ms=5000
 

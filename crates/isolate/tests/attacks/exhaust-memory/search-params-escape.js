@@ -1,5 +1,5 @@
 // attack: Percent-encoding makes nine bytes of every character.
-// expect: memory_limit | tool_error
+// expect: memory_limit
 // limits: memory_mb=64 cpu_ms=5000
 
 export default {

@@ -1,5 +1,5 @@
 // attack: Clones an array that holds one megabyte of text a thousand times: the copy has every one of them.
-// expect: memory_limit | tool_error
+// expect: memory_limit
 // limits: cpu_ms=5000
 
 export default {
@@ -8,7 +8,6 @@ export default {
       description: "structured clone amplifies",
       input: { type: "object" },
       async run() {
-        // The serialiser's buffer is refused as an error, or V8 is out of memory while it reads it back.
         return { length: structuredClone(new Array(1000).fill("x".repeat(1_000_000))).length };
       },
     },

@@ -1,5 +1,5 @@
 // attack: Decodes bytes that each become a replacement character, twice their size.
-// expect: memory_limit | tool_error
+// expect: memory_limit
 // limits: memory_mb=32 cpu_ms=5000
 
 export default {

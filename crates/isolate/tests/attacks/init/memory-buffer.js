@@ -1,4 +1,4 @@
-// attack: Initialises with a buffer larger than its memory; the error is its own to handle.
+// attack: Initialises with a buffer larger than its memory.
 // expect: init_limit
 // limits: init_cpu_ms=5000
 

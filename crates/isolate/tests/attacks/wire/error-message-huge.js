@@ -1,5 +1,5 @@
 // attack: Throws an error with a message of a hundred megabytes.
-// expect: tool_error | memory_limit
+// expect: memory_limit
 // limits: cpu_ms=5000
 
 export default {
@@ -8,7 +8,7 @@ export default {
       description: "error message huge",
       input: { type: "object" },
       async run() {
-        // Cutting it may need a flat copy, which fits or does not.
+        // Cutting it needs a flat copy, and then another.
         throw new Error("x".repeat(100_000_000));
       },
     },

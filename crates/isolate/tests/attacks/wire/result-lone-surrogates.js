@@ -1,5 +1,6 @@
 // attack: Returns half a surrogate pair in a value and in a name; JSON escapes it and not every parser takes it.
-// expect: ok | tool_error
+// expect: ok
+// result: {"text":"\ud800","\udfff":"x\udc00y"}
 
 export default {
   tools: {
@@ -7,7 +8,7 @@ export default {
       description: "result lone surrogates",
       input: { type: "object" },
       async run() {
-        // It is valid JSON by its grammar. A host may carry it or refuse it; it must not take it for a broken protocol.
+        // It is valid JSON by its grammar, and the host carries it as text.
         return { text: "\ud800", "\udfff": "x\udc00y" };
       },
     },

@@ -1,5 +1,5 @@
 // attack: Returns ten thousand nested arrays: V8 writes them without recursion, and whoever parses them may not.
-// expect: ok | tool_error | result_limit
+// expect: ok
 // limits: cpu_ms=1000
 
 export default {
@@ -8,7 +8,7 @@ export default {
       description: "result nested",
       input: { type: "object" },
       async run() {
-        // The host may carry it as text or refuse it; it must not overflow its own stack.
+        // The host carries it as text; it must never walk it with its own stack.
         let nested = [];
         for (let i = 0; i < 10_000; i++) nested = [nested];
         return nested;
