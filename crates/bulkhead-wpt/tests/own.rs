@@ -44,6 +44,7 @@ own! {
     forks_share_no_randomness: "fork.any.js",
     globals_present_and_absent: "globals.any.js",
     hostile_values_are_shown_in_bounds: "hostile.any.js",
+    odd_memory_and_deep_values: "limits.any.js",
     streams_and_compression: "streams.any.js",
     tampering_reaches_no_embedder_function: "tamper.any.js",
     timers: "timers.any.js",

@@ -1,7 +1,7 @@
 // fetch: the request goes to the host in one call, bodies in pieces. The host decides what may be reached.
 import { hostCall } from "./host.js";
 import {
-  ErrorCtor, PromiseCtor, TypeErrorCtor, isView, jsonParse, jsonStringify, reject, resolve as resolved, then, typedArrayTag,
+  ErrorCtor, PromiseCtor, TypeErrorCtor, isView, jsonParse, jsonStringify, reject, then, typedArrayTag,
 } from "./primordials.js";
 import { isObject, requireArguments } from "./webidl.js";
 import { abortReason, isAborted, onAbort } from "./abort.js";
@@ -64,20 +64,15 @@ function responseStream(id, aborted) {
 
 /** Sends a body that is a stream, chunk after chunk, each once the host has taken the one before. */
 function sendStream(id, stream, failed) {
-  let sending = resolved();
-  const send = (meta, chunk) => {
-    sending = then(sending, () => call("fetch_write", meta, chunk));
-    then(sending, ignore, failed);
-  };
   readEach(
     stream,
     (chunk) => {
       if (!isObject(chunk) || !isView(chunk) || typedArrayTag(chunk) !== "Uint8Array") {
         throw new TypeErrorCtor("the body's stream gave something else than a Uint8Array");
       }
-      send({ id, done: false }, chunk);
+      return call("fetch_write", { id, done: false }, chunk);
     },
-    () => send({ id, done: true }),
+    () => then(call("fetch_write", { id, done: true }), ignore, failed),
     (error) => {
       then(call("fetch_cancel", { id }), ignore, ignore);
       failed(error);

@@ -6,7 +6,7 @@ import {
   WritableStreamDefaultWriter,
 } from "npm:web-streams-polyfill";
 import {
-  asyncIteratorPrototype, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, ownKeys, setPrototypeOf, uncurry,
+  asyncIteratorPrototype, getOwnPropertyDescriptor, getPrototypeOf, hasOwn, ownKeys, setPrototypeOf, then, uncurry,
 } from "./primordials.js";
 import { isObject } from "./webidl.js";
 
@@ -23,6 +23,7 @@ setPrototypeOf(getPrototypeOf(new ReadableStream().values()), asyncIteratorProto
 const lockedGetter = uncurry(getOwnPropertyDescriptor(ReadableStream.prototype, "locked").get);
 const tee = uncurry(ReadableStream.prototype.tee);
 const cancel = uncurry(ReadableStream.prototype.cancel);
+const readerCancel = uncurry(ReadableStreamDefaultReader.prototype.cancel);
 const pipeThrough = uncurry(ReadableStream.prototype.pipeThrough);
 const pipeTo = uncurry(ReadableStream.prototype.pipeTo);
 
@@ -55,9 +56,16 @@ function readChunk(stream, { chunk, close, error }) {
   }
 }
 
-/** Locks the stream and feeds every chunk to `chunk`; a chunk for which that throws is an error like any other. */
+/**
+ * Locks the stream and feeds every chunk to `chunk`; a chunk for which that throws is an error like any other.
+ * Where `chunk` returns a promise, the next chunk is asked for when that is fulfilled.
+ */
 export function readEach(stream, chunk, close, error) {
   const reader = new ReadableStreamDefaultReader(stream);
+  const fail = (failure) => {
+    then(readerCancel(reader, failure), undefined, () => {});
+    error(failure);
+  };
   const next = () => {
     // Chunks that are there already come back at once; a loop instead of recursion keeps the stack flat.
     let again = true;
@@ -66,14 +74,15 @@ export function readEach(stream, chunk, close, error) {
       again = false;
       readChunk(stream, {
         chunk(value) {
+          let wait;
           try {
-            chunk(value);
+            wait = chunk(value);
           } catch (failure) {
-            cancelStreamOf(reader, failure);
-            error(failure);
+            fail(failure);
             return;
           }
-          if (inside) again = true;
+          if (wait !== undefined) then(wait, next, fail);
+          else if (inside) again = true;
           else next();
         },
         close,
@@ -84,12 +93,6 @@ export function readEach(stream, chunk, close, error) {
   };
   next();
   return reader;
-}
-
-const readerCancel = uncurry(ReadableStreamDefaultReader.prototype.cancel);
-const promiseCatch = uncurry(Promise.prototype.catch);
-function cancelStreamOf(reader, reason) {
-  promiseCatch(readerCancel(reader, reason), () => {});
 }
 
 /** A byte stream over bytes that are there already. */

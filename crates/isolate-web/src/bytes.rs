@@ -26,6 +26,10 @@ pub fn write(scope: &mut v8::PinScope, value: v8::Local<v8::Value>, data: &[u8])
     let Some(store) = view.get_backing_store() else { return };
     let offset = view.byte_offset();
     let room = view.byte_length().min(store.byte_length().saturating_sub(offset));
+    if room == 0 {
+        // Its buffer may have shrunk so far that not even the offset is inside.
+        return;
+    }
     for (cell, byte) in store[offset..offset + room].iter().zip(data) {
         cell.set(*byte);
     }

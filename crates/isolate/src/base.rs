@@ -69,7 +69,7 @@ async fn spawn(mut command: Command) -> Result<Process, WallError> {
             .map_err(std::io::Error::other)
             .and_then(|pid| PidFd::open(pid).map_err(std::io::Error::other))
             .and_then(Process::new);
-        let given = tell.send(handle.map_err(WallError::Spawn));
+        let given = tell.send(handle.map_err(WallError::Died));
         if given.is_err() {
             // Nobody wants it any more; it has not been waited for, so this is still that child.
             let _ = child.kill();

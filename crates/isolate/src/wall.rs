@@ -93,14 +93,12 @@ impl Wall for IsolateWall {
         Box::pin(async move {
             let permit = &deployment.permit;
             // A base that was killed is noticed by the next exchange with it, or while it starts; then there is a new one.
-            let mut lost = None;
-            for _ in 0..ATTEMPTS {
+            for attempt in 1..=ATTEMPTS {
                 let base = match self.base(permit.jit()).await {
                     Ok(base) => base,
-                    Err(error @ WallError::Died(_)) => {
-                        lost = Some(unavailable(error));
-                        continue;
-                    }
+                    Err(WallError::Died(_)) => continue,
+                    // A start is made of short-lived helpers, too; one that was killed looks like a refusal.
+                    Err(WallError::Refused(_)) if attempt < ATTEMPTS => continue,
                     Err(error) => return Err(unavailable(error)),
                 };
                 let planted = match permit.boundary() {
@@ -108,11 +106,11 @@ impl Wall for IsolateWall {
                     _ => seed::plant(&base, &deployment).await.map(|s| Arc::new(s) as Arc<dyn Seed>),
                 };
                 match planted {
-                    Err(failure) if failure.code == Code::CompartmentLost => lost = Some(failure),
+                    Err(failure) if failure.code == Code::CompartmentLost => {}
                     planted => return planted,
                 }
             }
-            Err(lost.unwrap_or_else(|| Failure::new(Code::CompartmentLost, "the base zygote was lost")))
+            Err(seed::lost(permit.limits()))
         })
     }
 }

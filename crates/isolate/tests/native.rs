@@ -37,9 +37,11 @@ fn main() {
     })];
     for (number, name) in attempts {
         for boundary in [Boundary::Call, Boundary::Server] {
-            let (runtime, payload, number) = (runtime.clone(), payload.clone(), number.clone());
+            let (runtime, payload) = (runtime.clone(), payload.clone());
+            let (number, name) = (number.clone(), name.clone());
             let kind = if boundary == Boundary::Call { "call" } else { "serve" };
-            trials.push(Trial::test(format!("{kind}: {name}"), move || {
+            let title = format!("{kind}: {name}");
+            trials.push(Trial::test(title, move || {
                 // One that serves many calls may set its own timer: the host measures it from outside.
                 if boundary == Boundary::Server && name.contains("setitimer") {
                     return Ok(());
@@ -60,6 +62,6 @@ async fn attempt(payload: PathBuf, number: Option<String>, boundary: Boundary) -
     let server = Server::new("return 1;").boundary(boundary).deploy();
     let answer = call(&pool, &server, &tool("run", "{}")).await;
     let outcome = answer.outcome.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let code = outcome.as_ref().map(Clone::clone).map_err(|failure| failure.code);
+    let code = outcome.clone().map_err(|failure| failure.code);
     if code == expected { Ok(()) } else { Err(format!("expected {expected:?}, got {outcome:?}").into()) }
 }

@@ -99,6 +99,16 @@ promise_test(async () => {
   assert_array_equals([...writes[1].body], [98, 99]);
 }, "a body that is a stream is sent piece by piece");
 promise_test(async () => {
+  let pulled = 0;
+  const endless = new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array([++pulled])) });
+  const controller = new AbortController();
+  await fetch("https://echo.test/", { method: "POST", body: endless, duplex: "half", signal: controller.signal });
+  const { meta } = sent("fetch").at(-1);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  const writes = sent("fetch_write").filter((call) => call.meta.id === meta.id).length;
+  assert_true(writes > 0 && pulled - writes < 4, `${pulled} chunks were pulled for ${writes} sent`);
+}, "the next piece is pulled when the host has taken the one before");
+promise_test(async () => {
   const response = await fetch("data:text/x;base64,aGk=");
   assert_equals(response.headers.get("content-type"), "text/x");
   assert_equals(await response.text(), "hi");

@@ -363,7 +363,7 @@ static long attempt(int number) {
     case 117: return S2(SYS_arch_prctl, 0x1003, scratch);
 // attempt 118: read its descriptor table
     case 118: return S3(SYS_modify_ldt, 0, scratch, sizeof scratch);
-// attempt 119: disarm its CPU timer
+// attempt 119: disarm its CPU timer with setitimer
     case 119: return S3(SYS_setitimer, 2, zeros, 0);
 // attempt 120: arm another timer
     case 120: return S3(SYS_setitimer, 0, zeros, 0);
