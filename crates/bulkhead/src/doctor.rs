@@ -1,4 +1,98 @@
+//! `bulkhead doctor`: what this host offers and what each wall would run with.
+
+use crate::report::{FAULT, REFUSED};
+use isolate::{Carrier, IsolateSettings, IsolateWall};
+use jail::doctor::{Report, probe};
+use serde::Serialize;
 use std::process::ExitCode;
+
+/// Say what this host can enforce, and which walls it can therefore run.
+///
+/// Everything is tried in short-lived processes, as the user who asks. Exit status: 0 when the isolate wall starts,
+/// 1 when it does not.
 #[derive(clap::Args)]
-pub struct Doctor {}
-impl Doctor { pub fn run(self) -> ExitCode { ExitCode::SUCCESS } }
+pub struct Doctor {
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Findings {
+    #[serde(flatten)]
+    host: Report,
+    walls: Vec<WallFinding>,
+}
+
+#[derive(Serialize)]
+struct WallFinding {
+    name: &'static str,
+    available: bool,
+    /// What it would run with, or why it would not start.
+    detail: String,
+}
+
+impl Doctor {
+    pub fn run(self) -> ExitCode {
+        // Before there are other threads: the probes fork.
+        let host = probe();
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                eprintln!("error: the runtime cannot be started: {error}");
+                return ExitCode::from(FAULT);
+            }
+        };
+        let walls = vec![
+            isolate(&host, &runtime),
+            WallFinding { name: "process", available: false, detail: "not built yet".to_owned() },
+            WallFinding { name: "microvm", available: false, detail: "not built yet".to_owned() },
+        ];
+        let starts = walls[0].available;
+        let findings = Findings { host, walls };
+        if self.json {
+            match serde_json::to_string_pretty(&findings) {
+                Ok(text) => println!("{text}"),
+                Err(error) => eprintln!("error: {error}"),
+            }
+        } else {
+            print(&findings);
+        }
+        if starts { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
+    }
+}
+
+/// Really starts it: nothing else tells as well whether it starts.
+fn isolate(host: &Report, runtime: &tokio::runtime::Runtime) -> WallFinding {
+    let missing: Vec<_> = host.missing_for("isolate").iter().map(|check| check.name.clone()).collect();
+    let started = runtime.block_on(async {
+        let carrier = Carrier::find().map_err(isolate::WallError::from)?;
+        IsolateWall::start(IsolateSettings::new(carrier)).await.map(|wall| wall.posture())
+    });
+    let (available, detail) = match started {
+        Ok(posture) => (missing.is_empty(), posture),
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            (false, format!("{error}{cause}"))
+        }
+    };
+    let detail = if missing.is_empty() { detail } else { format!("missing: {}; {detail}", missing.join(", ")) };
+    WallFinding { name: "isolate", available, detail }
+}
+
+fn print(findings: &Findings) {
+    let width = findings.host.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    println!("this host");
+    for check in &findings.host.checks {
+        let mark = match (check.available, check.needed_by.is_empty()) {
+            (true, _) => "ok",
+            (false, true) => "--",
+            (false, false) => "NO",
+        };
+        println!("  {mark:2}  {:width$}  {}", check.name, check.detail);
+    }
+    println!("walls");
+    for wall in &findings.walls {
+        println!("  {:2}  {:width$}  {}", if wall.available { "ok" } else { "--" }, wall.name, wall.detail);
+    }
+}

@@ -13,7 +13,7 @@ import { hasIntegrity } from "./integrity.js";
 import { parseMime } from "./mime.js";
 import { Request, requestState } from "./request.js";
 import { makeResponse, responseState } from "./response.js";
-import { ReadableStream, cancelStream, isLocked, readEach } from "./streams.js";
+import { ReadableStream, cancelReader, readEach } from "./streams.js";
 
 let nextRequest = 1;
 const ignore = () => {};
@@ -56,28 +56,48 @@ function responseStream(id, aborted) {
     },
     cancel() {
       aborted.off();
-      return then(call("fetch_cancel", { id }), ignore, ignore);
+      return then(call("fetch_cancel", { id, of: "body" }), ignore, ignore);
     },
   }, { __proto__: null, highWaterMark: 0 });
   return { stream, fail: (reason) => controllerOf.error(reason) };
 }
 
-/** Sends a body that is a stream, chunk after chunk, each once the host has taken the one before. */
+/**
+ * Sends a body that is a stream, chunk after chunk, each once the host has taken the one before.
+ * Returns the function that stops it.
+ */
 function sendStream(id, stream, failed) {
-  readEach(
+  let stopped = false;
+  const send = (meta, chunk) =>
+    then(call("fetch_write", meta, chunk), ignore, (reason) => {
+      throw failure(reason);
+    });
+  const fail = (error) => {
+    if (stopped) return;
+    stopped = true;
+    failed(error);
+  };
+  const reader = readEach(
     stream,
     (chunk) => {
       if (!isObject(chunk) || !isView(chunk) || typedArrayTag(chunk) !== "Uint8Array") {
         throw new TypeErrorCtor("the body's stream gave something else than a Uint8Array");
       }
-      return call("fetch_write", { id, done: false }, chunk);
+      return send({ id, done: false }, chunk);
     },
-    () => then(call("fetch_write", { id, done: true }), ignore, failed),
+    () => {
+      if (!stopped) then(send({ id, done: true }), ignore, fail);
+    },
     (error) => {
-      then(call("fetch_cancel", { id }), ignore, ignore);
-      failed(error);
+      if (!stopped) then(call("fetch_cancel", { id, of: "request" }), ignore, ignore);
+      fail(error);
     },
   );
+  return (reason) => {
+    if (stopped) return;
+    stopped = true;
+    cancelReader(reader, reason);
+  };
 }
 
 function localResponse(request) {
@@ -105,16 +125,17 @@ function remoteResponse(request, resolve, fail) {
   const bytes = body === null || stream ? undefined : body.bytes;
   const aborted = { now: false, off: ignore };
   let failBody = ignore;
+  let stopSending = ignore;
   const give = (reason) => {
     aborted.now = true;
     aborted.off();
+    stopSending(reason);
     failBody(reason);
     fail(reason);
   };
   aborted.off = onAbort(signal, () => {
     const reason = abortReason(signal);
-    then(call("fetch_cancel", { id }), ignore, ignore);
-    if (stream && !isLocked(body.stream)) then(cancelStream(body.stream, reason), ignore, ignore);
+    then(call("fetch_cancel", { id, of: "request" }), ignore, ignore);
     give(reason);
   });
   const meta = {
@@ -143,7 +164,7 @@ function remoteResponse(request, resolve, fail) {
       if (!aborted.now) give(failure(reason));
     },
   );
-  if (stream) sendStream(id, body.stream, (error) => give(error));
+  if (stream) stopSending = sendStream(id, body.stream, give);
 }
 
 /** Gives the response only if its body has a digest that the request's integrity names. */

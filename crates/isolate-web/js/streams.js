@@ -22,7 +22,6 @@ setPrototypeOf(getPrototypeOf(new ReadableStream().values()), asyncIteratorProto
 
 const lockedGetter = uncurry(getOwnPropertyDescriptor(ReadableStream.prototype, "locked").get);
 const tee = uncurry(ReadableStream.prototype.tee);
-const cancel = uncurry(ReadableStream.prototype.cancel);
 const readerCancel = uncurry(ReadableStreamDefaultReader.prototype.cancel);
 const pipeThrough = uncurry(ReadableStream.prototype.pipeThrough);
 const pipeTo = uncurry(ReadableStream.prototype.pipeTo);
@@ -40,7 +39,6 @@ export const isTransformStream = isA(TransformStream, "_transformStreamControlle
 export const isLocked = (stream) => lockedGetter(stream);
 export const isDisturbed = (stream) => stream._disturbed === true;
 export const teeStream = (stream) => tee(stream);
-export const cancelStream = (stream, reason) => cancel(stream, reason);
 export const pipeStreamTo = (stream, destination) => pipeTo(stream, destination);
 export const pipeStreamThrough = (stream, transform) => pipeThrough(stream, transform);
 
@@ -63,7 +61,7 @@ function readChunk(stream, { chunk, close, error }) {
 export function readEach(stream, chunk, close, error) {
   const reader = new ReadableStreamDefaultReader(stream);
   const fail = (failure) => {
-    then(readerCancel(reader, failure), undefined, () => {});
+    cancelReader(reader, failure);
     error(failure);
   };
   const next = () => {
@@ -93,6 +91,11 @@ export function readEach(stream, chunk, close, error) {
   };
   next();
   return reader;
+}
+
+/** Cancels without waiting for it. */
+export function cancelReader(reader, reason) {
+  then(readerCancel(reader, reason), undefined, () => {});
 }
 
 /** A byte stream over bytes that are there already. */

@@ -5,6 +5,7 @@ use crate::control::{self, Control};
 use crate::wall::WallError;
 use crate::zygote::{Process, Zygote};
 use isolate_wire::{Hello, Kind, Start, VERSION, encode_with};
+use jail::cgroup::Group;
 use jail::pidfd::PidFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -13,7 +14,13 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts the carrier and waits until it is jailed.
-pub(crate) async fn start(carrier: &Carrier, start: &Start) -> Result<(Zygote, Hello), WallError> {
+///
+/// It waits for its first frame, so it is in its group before it does or forks anything.
+pub(crate) async fn start(
+    carrier: &Carrier,
+    start: &Start,
+    group: Option<&Group>,
+) -> Result<(Zygote, Hello), WallError> {
     let (ours, theirs) = control::pair().map_err(WallError::Channel)?;
     let mut command = Command::new(&carrier.executable);
     command
@@ -26,6 +33,9 @@ pub(crate) async fn start(carrier: &Carrier, start: &Start) -> Result<(Zygote, H
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let process = spawn(command).await?;
+    if let Some(group) = group {
+        group.add(process.pid()).map_err(|error| WallError::Died(std::io::Error::other(error)))?;
+    }
 
     let mut control = Control::new(ours);
     let frame = encode_with(Kind::Start, 0, start, b"").ok_or(WallError::Protocol("the start does not fit a frame"))?;

@@ -24,4 +24,4 @@ mod wall;
 mod zygote;
 
 pub use carrier::{Carrier, CarrierError};
-pub use wall::{IsolateSettings, IsolateWall, WallError};
+pub use wall::{IsolateSettings, IsolateWall, Together, WallError};

@@ -8,8 +8,10 @@ use crate::zygote::Zygote;
 use isolate_wire::Start;
 use policy::Boundary;
 use sandbox::{Code, Deployment, Failure, Future, Seed, Wall};
+use jail::cgroup::{self, Group};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
 
 /// Why there is no wall.
@@ -17,6 +19,8 @@ use tokio::sync::Mutex;
 pub enum WallError {
     #[error(transparent)]
     Carrier(#[from] CarrierError),
+    #[error("no control group could be made for the workers")]
+    Group(#[source] jail::Error),
     #[error("no channel for a worker could be made")]
     Channel(#[source] io::Error),
     #[error("the worker could not be started")]
@@ -36,11 +40,30 @@ pub struct IsolateSettings {
     pub carrier: Carrier,
     /// The greatest `memory_mb` a deployment may have.
     pub heap_mb: u64,
+    /// What all compartments together may use, where the host has control groups; `None` asks for no group.
+    pub together: Option<Together>,
+}
+
+/// Limits of a control group around everything behind the wall. Each process has its own limits besides.
+#[derive(Clone, Copy, Debug)]
+pub struct Together {
+    pub memory_mb: u64,
+    pub processes: u64,
+}
+
+impl Default for Together {
+    /// Three quarters of the machine's memory, so that the host itself outlives its guests.
+    fn default() -> Together {
+        let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+        let kb = total.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(4 << 20);
+        Together { memory_mb: kb / 1024 / 4 * 3, processes: 4096 }
+    }
 }
 
 impl IsolateSettings {
     pub fn new(carrier: Carrier) -> IsolateSettings {
-        IsolateSettings { carrier, heap_mb: policy::Limits::MOST.memory_mb }
+        IsolateSettings { carrier, heap_mb: policy::Limits::MOST.memory_mb, together: Some(Together::default()) }
     }
 }
 
@@ -56,15 +79,38 @@ pub struct IsolateWall {
     jitless: Mutex<Option<Arc<Zygote>>>,
     jit: Mutex<Option<Arc<Zygote>>>,
     tenancy: Tenancy,
+    /// What the first base zygote said of itself.
+    greeting: String,
+    /// Declared last: what is in it goes first. Waits for the kernel to have ended the last process.
+    group: Option<Group>,
 }
 
 impl IsolateWall {
     /// Starts a first base zygote: a host that cannot jail says so here and not at the first call.
     pub async fn start(settings: IsolateSettings) -> Result<IsolateWall, WallError> {
-        let wall =
-            IsolateWall { settings, jitless: Mutex::default(), jit: Mutex::default(), tenancy: Tenancy::default() };
-        wall.base(false).await?;
-        Ok(wall)
+        let group = match settings.together {
+            Some(together) => tokio::task::spawn_blocking(move || group(together)).await.unwrap_or(Ok(None))?,
+            None => None,
+        };
+        let start = Start { jit: false, heap_mb: settings.heap_mb };
+        let (zygote, hello) = base::start(&settings.carrier, &start, group.as_ref()).await?;
+        let landlock = match hello.landlock_abi {
+            0 => "no landlock".to_owned(),
+            abi => format!("landlock ABI {abi}"),
+        };
+        let user = if hello.user_namespace { "user namespace" } else { "no user namespace" };
+        let greeting = format!("V8 {}, {user}, seccomp, {landlock}", hello.v8);
+        let (jitless, jit) = (Mutex::new(Some(Arc::new(zygote))), Mutex::default());
+        Ok(IsolateWall { settings, jitless, jit, tenancy: Tenancy::default(), greeting, group })
+    }
+
+    /// What the wall runs with, in one line, for people.
+    pub fn posture(&self) -> String {
+        let group = match &self.group {
+            Some(_) => "a control group around all",
+            None => "no control group (limits of each process hold)",
+        };
+        format!("{}; {group}", self.greeting)
     }
 
     /// The base zygote for the mode, started or replaced if need be. Deployments of a replaced one keep it alive.
@@ -77,7 +123,7 @@ impl IsolateWall {
             return Ok(base.clone());
         }
         let start = Start { jit, heap_mb: self.settings.heap_mb };
-        let (zygote, _) = base::start(&self.settings.carrier, &start).await?;
+        let (zygote, _) = base::start(&self.settings.carrier, &start, self.group.as_ref()).await?;
         let base = Arc::new(zygote);
         *held = Some(base.clone());
         Ok(base)
@@ -113,6 +159,24 @@ impl Wall for IsolateWall {
             Err(seed::lost(permit.limits()))
         })
     }
+}
+
+/// A control group for everything this wall starts. None where the host has none: the limits of each process hold.
+fn group(together: Together) -> Result<Option<Group>, WallError> {
+    let manager = match cgroup::Manager::open().map_err(WallError::Group)? {
+        cgroup::Availability::Available(manager) => manager,
+        cgroup::Availability::Unavailable { .. } => return Ok(None),
+    };
+    manager.sweep_stale().map_err(WallError::Group)?;
+    let limits = cgroup::Limits {
+        memory_bytes: together.memory_mb << 20,
+        processes: together.processes,
+        cpu_percent: None,
+    };
+    // Several walls in one host, as in tests, must not share a name.
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = format!("isolate-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    manager.create(&name, &limits).map(Some).map_err(WallError::Group)
 }
 
 /// The reason is the host's own and may name its paths, so the caller hears only that there is no wall.

@@ -26,6 +26,10 @@ impl Process {
         Ok(Process { handle, pid })
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// Safe to repeat, and on a process that has ended.
     pub(crate) fn kill(&self) {
         // The handle names this process and no other, so the only failure is that it is gone already.

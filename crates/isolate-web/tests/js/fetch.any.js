@@ -59,6 +59,7 @@ promise_test(async () => {
   const before = sent("fetch_cancel").length;
   await reader.cancel();
   assert_equals(sent("fetch_cancel").length, before + 1);
+  assert_equals(sent("fetch_cancel").at(-1).meta.of, "body");
 }, "cancelling the body tells the host");
 promise_test(async () => {
   try {
@@ -78,6 +79,7 @@ promise_test(async () => {
   await promise_rejects_js(null, RangeError, pending);
   await new Promise((resolve) => setTimeout(resolve, 1));
   assert_equals(sent("fetch_cancel").at(-1).meta.id, meta.id);
+  assert_equals(sent("fetch_cancel").at(-1).meta.of, "request");
   await promise_rejects_dom(null, "AbortError", fetch("https://never.test/", { signal: AbortSignal.abort() }));
 }, "aborting before the answer");
 promise_test(async () => {
@@ -100,13 +102,23 @@ promise_test(async () => {
 }, "a body that is a stream is sent piece by piece");
 promise_test(async () => {
   let pulled = 0;
-  const endless = new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array([++pulled])) });
+  let cancelled;
+  const endless = new ReadableStream({
+    pull: (controller) => controller.enqueue(new Uint8Array([++pulled])),
+    cancel: (reason) => void (cancelled = reason),
+  });
   const controller = new AbortController();
   await fetch("https://echo.test/", { method: "POST", body: endless, duplex: "half", signal: controller.signal });
   const { meta } = sent("fetch").at(-1);
   await new Promise((resolve) => setTimeout(resolve, 10));
   const writes = sent("fetch_write").filter((call) => call.meta.id === meta.id).length;
   assert_true(writes > 0 && pulled - writes < 4, `${pulled} chunks were pulled for ${writes} sent`);
+  controller.abort();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  const after = sent("fetch_write").length;
+  assert_equals(cancelled, controller.signal.reason);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assert_equals(sent("fetch_write").length, after, "nothing is sent after aborting");
 }, "the next piece is pulled when the host has taken the one before");
 promise_test(async () => {
   const response = await fetch("data:text/x;base64,aGk=");

@@ -131,6 +131,8 @@ impl Group {
                 kill_members(directory)?;
                 thread::sleep(PAUSE);
             }
+            // Its parent goes with the last one; while there are others the kernel refuses.
+            let _ = directory.parent().map(fs::remove_dir);
         }
         Ok(())
     }

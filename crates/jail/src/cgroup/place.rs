@@ -101,12 +101,13 @@ fn leave(group: &Path) -> Result<(), Error> {
 /// The place, or the reason why there is none.
 pub(super) fn find() -> Result<Result<Place, String>, Error> {
     let mounts = parse_mounts(&read("/proc/self/mountinfo")?);
-    let own = own_path(&read("/proc/self/cgroup")?);
+    let groups = read("/proc/self/cgroup")?;
+    let own = own_path(&groups);
     let v2 = match find_v2(&mounts, own.as_deref()) {
         Ok(place) => return Ok(Ok(place)),
         Err(reason) => reason,
     };
-    Ok(find_v1(&mounts).map_err(|v1| format!("{v2}; {v1}")))
+    Ok(find_v1(&mounts, &groups).map_err(|v1| format!("{v2}; {v1}")))
 }
 
 fn read(path: &str) -> Result<String, Error> {
@@ -206,22 +207,37 @@ fn alone(group: &Path) -> bool {
     top || fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|members| members.lines().all(|pid| pid == itself))
 }
 
-/// The top of each hierarchy, so that a later run finds what an earlier one left, wherever it was started from.
-fn find_v1(mounts: &[Mount]) -> Result<Place, String> {
+/// The own group in the hierarchy of a version 1 controller.
+fn own_v1_path(cgroup: &str, controller: &str) -> PathBuf {
+    let of_controller = |line: &str| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|name| name == controller).then(|| PathBuf::from(path))
+    };
+    cgroup.lines().find_map(of_controller).unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// Below the own group in each hierarchy: what limits this process must go on limiting what it starts.
+fn find_v1(mounts: &[Mount], groups: &str) -> Result<Place, String> {
     let mount = |controller: &str| {
         mounts.iter().find(|mount| mount.kind == Kind::V1 && mount.options.iter().any(|option| option == controller))
+    };
+    let own = |mount: &Mount, controller: &str| {
+        let path = own_v1_path(groups, controller);
+        // A mount may show only a part of the hierarchy.
+        let below = path.strip_prefix(&mount.root).or_else(|_| path.strip_prefix("/")).unwrap_or(&path);
+        mount.point.join(below)
     };
     let mut bases = Vec::new();
     for controller in NEEDED {
         let mount = mount(controller).ok_or_else(|| format!("cgroup v1 controller `{controller}` is not mounted"))?;
-        if !writable(&mount.point) {
-            let shown = mount.point.display();
-            return Err(format!("cgroup v1 directory `{shown}` is not writable"));
+        let base = own(mount, controller);
+        if !writable(&base) {
+            return Err(format!("cgroup v1 directory `{}` is not writable", base.display()));
         }
-        bases.push(mount.point.clone());
+        bases.push(base);
     }
-    let cpu = mount("cpu").filter(|mount| writable(&mount.point));
-    bases.extend(cpu.map(|mount| mount.point.clone()));
+    let cpu = mount("cpu").map(|mount| own(mount, "cpu")).filter(|base| writable(base));
+    bases.extend(cpu.clone());
     bases.dedup();
     Ok(Place { kind: Kind::V1, cpu: cpu.is_some(), bases })
 }
@@ -256,8 +272,16 @@ broken line
 
     #[test]
     fn a_missing_controller_is_named() {
-        let reason = find_v1(&parse_mounts("")).expect_err("nothing is mounted");
+        let reason = find_v1(&parse_mounts(""), "").expect_err("nothing is mounted");
         assert_eq!(reason, "cgroup v1 controller `memory` is not mounted");
+    }
+
+    #[test]
+    fn the_own_version_1_group_is_that_of_the_controller() {
+        let groups = "4:memory:/machine/7\n2:cpu,cpuacct:/\n0::/x\n";
+        assert_eq!(own_v1_path(groups, "memory"), Path::new("/machine/7"));
+        assert_eq!(own_v1_path(groups, "cpuacct"), Path::new("/"));
+        assert_eq!(own_v1_path(groups, "pids"), Path::new("/"));
     }
 
     #[test]

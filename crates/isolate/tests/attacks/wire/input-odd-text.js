@@ -1,6 +1,6 @@
-// attack: Arguments with control characters, escapes and astral letters come in as they were sent and go out again.
+// attack: Arguments with control characters, separators and astral letters come in as they were sent and go out again.
 // expect: ok
-// result: {"text":"\u0000\u001b💣\"\\/","length":7}
-// input: {"text":"\u0000\u001b\ud83d\udca3\"\\\/"}
+// result: {"text":"\u0000\u001b\u2028\ud83d\udca3\"\\\/","length":8}
+// input: {"text":"\u0000\u001b\u2028\ud83d\udca3\"\\\/"}
 
 return { text: input.text, length: input.text.length };

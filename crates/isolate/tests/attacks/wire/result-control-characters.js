@@ -1,6 +1,6 @@
-// attack: Returns NUL bytes, a byte order mark, a DEL and line breaks in names and values.
+// attack: Returns NUL bytes, line separators, a byte order mark and a DEL in names and values.
 // expect: ok
-// result: {"a\u0000b":"\u0000","﻿":"","\u001b[2J":"\r\n"}
+// result: {"a\u0000b":"\u0000","\u2028":"\u2029","\ufeff":"\u007f","\u001b[2J":"\r\n"}
 
 export default {
   tools: {
@@ -8,7 +8,7 @@ export default {
       description: "result control characters",
       input: { type: "object" },
       async run() {
-        return { "a\u0000b": "\u0000", "\ufeff": "\u007f", "\u001b[2J": "\r\n" };
+        return { "a\u0000b": "\u0000", "\u2028": "\u2029", "\ufeff": "\u007f", "\u001b[2J": "\r\n" };
       },
     },
   },
