@@ -1,0 +1,2 @@
+// Loops for ever. The kernel's timer on CPU time ends the process.
+while (true) {}
