@@ -8,7 +8,10 @@ show() { # file, tool, input, expected outcome, what it is
   printf '\n\033[1m%s\033[0m\n$ %s exec %s %s %s\n' "$5" "$bulkhead" "$1" "$2" "'$3'"
   local out
   out=$($bulkhead exec "$1" "$2" "$3" 2>&1)
-  printf '%s\n' "$out" | tail -n 3 | cut -c1-160
+  if [ "$(wc -l <<<"$out")" -gt 4 ]; then
+    out=$(head -n 1 <<<"$out")$'\n  …\n'$(tail -n 2 <<<"$out")
+  fi
+  cut -c1-160 <<<"$out"
   if ! grep -q "$4" <<<"$out"; then
     printf 'error: expected `%s`\n' "$4" >&2
     failed=1

@@ -8,6 +8,12 @@ use jail::process;
 use std::collections::HashMap;
 use std::time::Duration;
 
+/// When the kernel ends a process that may use `budget`: a little later, because the kernel counts in ticks and may
+/// count some too many. Nothing is killed for less than it was promised.
+pub fn with_grace(budget: Duration) -> Duration {
+    budget + (budget / 5).clamp(Duration::from_millis(5), Duration::from_millis(100))
+}
+
 #[derive(Default)]
 pub struct Accounts {
     /// Whether this process arms its own timer. One for a single call has it running already.
@@ -50,7 +56,7 @@ impl Accounts {
                 isolate_engine::exit_now(0);
             }
         }
-        arm(Some(left.max(Duration::from_millis(1))));
+        arm(Some(with_grace(left)));
     }
 
     /// Nobody's code runs any more.

@@ -1,6 +1,6 @@
 //! A sealed process that serves calls.
 
-use crate::account::Accounts;
+use crate::account::{Accounts, with_grace};
 use crate::channel::Channel;
 use crate::natives::{self, State};
 use crate::realm::Engine;
@@ -16,7 +16,7 @@ pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, filter: 
     engine.warm();
     // Armed before the filter takes away the means to change it.
     let budget = Duration::from_millis(fork.cpu_ms);
-    if process::arm_cpu_timer(Some(budget)).is_err() || filter.install().is_err() {
+    if process::arm_cpu_timer(Some(with_grace(budget))).is_err() || filter.install().is_err() {
         return 1;
     }
     *engine.state() = State::serving(Accounts::open_one());
@@ -124,7 +124,7 @@ fn begin(engine: &mut Engine, frame: &Frame) -> bool {
 
 fn load(engine: &mut Engine, frame: &Frame) -> bool {
     let Ok(load) = frame.meta::<Load>() else { return false };
-    if process::arm_cpu_timer(Some(Duration::from_millis(load.cpu_ms))).is_err() {
+    if process::arm_cpu_timer(Some(with_grace(Duration::from_millis(load.cpu_ms)))).is_err() {
         return false;
     }
     engine.state().serving = false;

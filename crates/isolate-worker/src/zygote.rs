@@ -106,7 +106,7 @@ fn become_new(engine: &mut Engine, fork: &Fork, sealing: &Sealing) -> Result<(),
 fn load(engine: &mut Engine, frame: &isolate_wire::Frame) -> Result<(), Gone> {
     let load: Load = frame.meta().map_err(|_| Gone)?;
     let budget = std::time::Duration::from_millis(load.cpu_ms);
-    process::arm_cpu_timer(Some(budget)).map_err(|_| Gone)?;
+    process::arm_cpu_timer(Some(crate::account::with_grace(budget))).map_err(|_| Gone)?;
     let loaded = server::load(engine, &load, &frame.body);
     process::arm_cpu_timer(None).map_err(|_| Gone)?;
     answer_load(loaded)

@@ -24,8 +24,8 @@ const HOST_CALL_BYTES: u64 = 1 << 20;
 /// What one log line costs beside its text, so that empty lines are not free.
 const LOG_LINE_COST: u64 = 32;
 
-/// Beyond its CPU budget the kernel's timer has ended a compartment; after this much more, the host does.
-const GRACE: Duration = Duration::from_millis(100);
+/// Beyond its CPU budget and a fifth of it the kernel's timer has ended a compartment; after this much, the host does.
+const GRACE: Duration = Duration::from_millis(200);
 
 pub(crate) type Answer = (Result<Bytes, Failure>, Usage);
 

@@ -1,5 +1,6 @@
-// attack: Sends a body that never ends, to keep a connection open: it is read here, on the call's own budget.
-// expect: cpu_limit
+// attack: Sends a body that never ends, to keep a connection open. It is not read any further once the host refuses.
+// expect: tool_error
+// message: no egress
 
 export default {
   tools: {
