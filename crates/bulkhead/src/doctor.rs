@@ -67,7 +67,8 @@ fn isolate(host: &Report, runtime: &tokio::runtime::Runtime) -> WallFinding {
     let missing: Vec<_> = host.missing_for("isolate").iter().map(|check| check.name.clone()).collect();
     let started = runtime.block_on(async {
         let carrier = Carrier::find().map_err(isolate::WallError::from)?;
-        IsolateWall::start(IsolateSettings::new(carrier)).await.map(|wall| wall.posture())
+        let settings = IsolateSettings { quick_forks: false, ..IsolateSettings::new(carrier) };
+        IsolateWall::start(settings).await.map(|wall| wall.posture())
     });
     let (available, detail) = match started {
         Ok(posture) => (missing.is_empty(), posture),

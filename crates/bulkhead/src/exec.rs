@@ -88,7 +88,8 @@ impl Exec {
         let carrier = Carrier::find().map_err(isolate::WallError::from)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ExecError::Runtime)?;
         runtime.block_on(async {
-            let wall = IsolateWall::start(IsolateSettings::new(carrier)).await?;
+            let quick_forks = self.repeat > 100;
+            let wall = IsolateWall::start(IsolateSettings { quick_forks, ..IsolateSettings::new(carrier) }).await?;
             let spares = if self.repeat > 1 { 2 } else { 0 };
             let pool = Pool::new(Arc::new(wall), PoolSettings { spares, ..PoolSettings::default() });
             let request =

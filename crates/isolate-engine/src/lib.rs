@@ -7,6 +7,8 @@
 //! V8 is started single-threaded, with its single-threaded platform: a process that is to be forked
 //! with a live isolate must not have other threads.
 
+pub mod layout;
+
 /// The branch of V8 that the crate `v8` binds. Checked at build by `scripts/v8.sh` and again by [`start`].
 pub const V8_BRANCH: &str = "14.6.";
 
@@ -246,6 +248,40 @@ macro_rules! entry {
                 }
                 // SAFETY: the caller's arguments, passed on.
                 unsafe { $crate::libc::syscall($crate::libc::SYS_madvise, address, length, advice) as _ }
+            }
+
+            /// See `layout::map`.
+            ///
+            /// # Safety
+            /// As `mmap(2)`.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn mmap(
+                hint: *mut $crate::libc::c_void,
+                length: usize,
+                protection: $crate::libc::c_int,
+                flags: $crate::libc::c_int,
+                fd: $crate::libc::c_int,
+                offset: i64,
+            ) -> *mut $crate::libc::c_void {
+                // SAFETY: the caller's arguments, passed on.
+                unsafe { $crate::layout::map(hint, length, protection, flags, fd, offset) }
+            }
+
+            /// The same function under its other name.
+            ///
+            /// # Safety
+            /// As `mmap(2)`.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn mmap64(
+                hint: *mut $crate::libc::c_void,
+                length: usize,
+                protection: $crate::libc::c_int,
+                flags: $crate::libc::c_int,
+                fd: $crate::libc::c_int,
+                offset: i64,
+            ) -> *mut $crate::libc::c_void {
+                // SAFETY: the caller's arguments, passed on.
+                unsafe { $crate::layout::map(hint, length, protection, flags, fd, offset) }
             }
 
             /// Standard output and standard error lead nowhere; see `silence`.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Start {
     pub jit: bool,
+    /// Spend memory and a longer start on quicker forks.
+    pub quick_forks: bool,
     /// The greatest V8 heap any deployment of this zygote may ask for.
     pub heap_mb: u64,
 }

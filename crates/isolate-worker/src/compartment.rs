@@ -6,41 +6,40 @@ use crate::natives::{self, State};
 use crate::realm::Engine;
 use crate::server;
 use crate::zygote;
+use isolate_engine::exit_now;
 use isolate_wire::{Call, FailCode, Fork, Frame, Kind, Load, Operation, Refused};
 use jail::process;
 use jail::seccomp::Filter;
 use std::time::Duration;
 
 /// Serves one call and ends. What waits here ready is a whole process of its own.
-pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, filter: &Filter) -> i32 {
+///
+/// Neither this nor [`serve_many`] returns: taking V8 down in good order would cost more than the call.
+pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, filter: &Filter) -> ! {
     engine.warm();
     // Armed before the filter takes away the means to change it.
     let budget = Duration::from_millis(fork.cpu_ms);
     if process::arm_cpu_timer(Some(with_grace(budget))).is_err() || filter.install().is_err() {
-        return 1;
+        exit_now(1);
     }
     *engine.state() = State::serving(Accounts::open_one());
-    let Ok(frame) = channel.receive() else { return 0 };
+    let Ok(frame) = channel.receive() else { exit_now(0) };
     if frame.kind != Kind::Call || !begin(&mut engine, &frame) {
-        return 1;
+        exit_now(1);
     }
-    while !engine.state().calls.is_empty() {
-        if !turn(&mut engine, &mut channel) {
-            return 0;
-        }
-    }
-    0
+    while !engine.state().calls.is_empty() && turn(&mut engine, &mut channel) {}
+    exit_now(0)
 }
 
 /// Serves calls, several at a time, until the host closes the channel.
-pub fn serve_many(mut engine: Engine, mut channel: Channel, filter: &Filter) -> i32 {
+pub fn serve_many(mut engine: Engine, mut channel: Channel, filter: &Filter) -> ! {
     engine.warm();
     if filter.install().is_err() {
-        return 1;
+        exit_now(1);
     }
     *engine.state() = State::serving(Accounts::open_many());
     while turn(&mut engine, &mut channel) {}
-    0
+    exit_now(0)
 }
 
 /// One piece of work: due timers, then one frame. False when the host is gone.

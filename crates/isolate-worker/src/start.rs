@@ -38,6 +38,11 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
         namespaces::outlive(init);
     }
 
+    if start.quick_forks {
+        let carrier = std::fs::read_link("/proc/self/exe").map_err(text)?;
+        isolate_engine::layout::copy_code_into_huge_pages(&carrier.to_string_lossy()).map_err(text)?;
+    }
+
     // From here on this is process 1 of its own namespace. V8 comes up before the files disappear.
     let compiler = if start.jit { Compiler::Jit } else { Compiler::Jitless };
     isolate_engine::start(compiler)?;

@@ -38,8 +38,8 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
                         }
                         match fork.role {
                             Role::Zygote => fresh_resident_kb(&mut engine).map(|kb| resident_kb = kb),
-                            Role::Call => return compartment::serve_one(engine, channel, &fork, &sealing.call),
-                            Role::Serve => return compartment::serve_many(engine, channel, &sealing.serve),
+                            Role::Call => compartment::serve_one(engine, channel, &fork, &sealing.call),
+                            Role::Serve => compartment::serve_many(engine, channel, &sealing.serve),
                         }
                     }
                     Err(gone) => Err(gone),

@@ -56,6 +56,7 @@ pub(crate) enum Order {
     Call(NewCall, oneshot::Sender<u32>),
     Abandon(u32),
     Load(Vec<u8>, oneshot::Sender<Frame>),
+    End,
 }
 
 /// A process that serves calls until the last handle is dropped.
@@ -85,7 +86,7 @@ impl ManyCalls {
                             driver.loading = Some(answer);
                             driver.send(frame);
                         }
-                        None => break Cause::Closed,
+                        Some(Order::End) | None => break Cause::Closed,
                     },
                     step = driver.step() => if let Err(cause) = step {
                         break cause;
@@ -106,6 +107,13 @@ impl ManyCalls {
         let (answer, answered) = oneshot::channel();
         self.orders.send(Order::Load(frame, answer)).await.ok()?;
         answered.await.ok()
+    }
+
+    /// Ends the process; its calls in flight are lost through no fault of theirs.
+    pub(crate) async fn end(&self) {
+        self.alive.store(false, Ordering::Relaxed);
+        // If nobody takes orders any more it has ended already.
+        let _ = self.orders.send(Order::End).await;
     }
 
     async fn call(&self, call: NewCall, answered: oneshot::Receiver<Answer>) -> Option<Answer> {

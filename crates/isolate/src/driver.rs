@@ -72,6 +72,8 @@ pub(crate) struct Driver {
     cpu_base: Duration,
     cpu_allowed: Duration,
     cpu_check: Instant,
+    /// Bytes that may still be said now that no call is in flight: what the last one left of its log.
+    late_left: u64,
     /// Frames that answer a load.
     pub(crate) loading: Option<oneshot::Sender<Frame>>,
 }
@@ -91,6 +93,7 @@ impl Driver {
             cpu_base: Duration::ZERO,
             cpu_allowed: Duration::ZERO,
             cpu_check: Instant::now(),
+            late_left: 0,
             loading: None,
         }
     }
@@ -131,7 +134,9 @@ impl Driver {
         self.cpu_allowed += Duration::from_millis(call.limits.cpu_ms);
         let now = Instant::now();
         self.cpu_check = now + self.cpu_allowed;
-        self.link.set_cap(frame_cap(&call.limits));
+        // Servers of one tenant have limits of their own, and the greatest in flight must fit.
+        let cap = self.calls.values().map(|other| frame_cap(&other.limits)).max().unwrap_or_default();
+        self.link.set_cap(cap.max(frame_cap(&call.limits)));
         self.link.send(frame);
         let in_flight = InFlight {
             host: call.host,
@@ -158,6 +163,10 @@ impl Driver {
     pub(crate) async fn step(&mut self) -> Result<(), Cause> {
         let deadline = self.calls.values().map(|call| call.deadline).min();
         let wake = deadline.map(|deadline| deadline.min(self.cpu_check));
+        // Asked first, because a compartment that never stops talking would keep the clock below from its turn.
+        if wake.is_some_and(|wake| wake <= Instant::now()) {
+            return self.check_clocks();
+        }
         tokio::select! {
             biased;
             Some(settled) = self.replies.next() => self.pass_reply(settled),
@@ -175,10 +184,12 @@ impl Driver {
     /// The compartment is over: kills it, finds out how it ended, and answers everybody still waiting.
     pub(crate) async fn end(mut self, cause: Cause) {
         self.process.kill();
+        let now = Instant::now();
         let ended = self.zygote.reap(self.id).await;
         let running = if self.calls.len() == 1 { None } else { Some(self.running) };
         for (id, mut call) in self.calls.drain() {
-            let guilty = running.is_none_or(|running| running == id) || matches!(cause, Cause::Limit(Code::TimeLimit));
+            let late = matches!(cause, Cause::Limit(Code::TimeLimit)) && call.deadline <= now;
+            let guilty = late || running.is_none_or(|running| running == id);
             let own = if guilty { cause.clone() } else { Cause::Closed };
             let failure = verdict(&own, ended.as_ref().filter(|_| guilty), &call.limits, During::Call);
             if let Some(ended) = &ended {
@@ -210,6 +221,11 @@ impl Driver {
         match frame.kind {
             Kind::Done => {
                 let used: Used = frame.meta().map_err(Cause::Malformed)?;
+                let most = self.calls.get(&frame.id).map_or(0, |call| call.limits.result_kb * 1024);
+                if frame.body.len() as u64 > most {
+                    // A worker that is still itself says `ResultLimit`.
+                    return Err(Cause::OutOfTurn);
+                }
                 self.answer(frame.id, used, Ok(Bytes::from(frame.body)))
             }
             Kind::Failed if self.loading.is_none() || frame.id != 0 => {
@@ -240,7 +256,7 @@ impl Driver {
                 call.host.progress(String::from_utf8_lossy(&frame.body).into_owned());
                 Ok(())
             }
-            Kind::Running => {
+            Kind::Running if !self.calls.is_empty() => {
                 self.running = frame.id;
                 Ok(())
             }
@@ -254,7 +270,17 @@ impl Driver {
         // Its own figure is finer, but never more than what the kernel counted.
         call.usage.cpu_us = measured.and_then(|us| u64::try_from(us).ok()).map_or(used.cpu_us, |us| us.min(used.cpu_us));
         call.usage.memory_kb = used.memory_kb;
+        if self.calls.is_empty() {
+            self.late_left = call.log_left;
+        }
         let _ = call.answer.send((outcome, call.usage));
+        Ok(())
+    }
+
+    /// Counts what comes when no call is in flight: code may go on a little after its answer, but not for ever.
+    fn charge_late(&mut self, bytes: usize) -> Result<(), Cause> {
+        let left = self.late_left.checked_sub(bytes as u64 + LOG_LINE_COST);
+        self.late_left = left.ok_or(Cause::OutOfTurn)?;
         Ok(())
     }
 
@@ -262,7 +288,7 @@ impl Driver {
     fn charge_log(&mut self, id: u32, bytes: usize) -> Result<Option<&mut InFlight>, Cause> {
         let known = self.calls.contains_key(&id);
         let payer = if known { Some(id) } else { self.calls.keys().next().copied() };
-        let Some(payer) = payer else { return Err(Cause::OutOfTurn) };
+        let Some(payer) = payer else { return self.charge_late(bytes).map(|()| None) };
         let call = self.calls.get_mut(&payer).ok_or(Cause::OutOfTurn)?;
         let cost = bytes as u64 + LOG_LINE_COST;
         call.usage.log_bytes += bytes as u64;
@@ -277,7 +303,11 @@ impl Driver {
     fn ask_host(&mut self, frame: Frame) -> Result<(), Cause> {
         let asked: isolate_wire::HostCall = frame.meta().map_err(Cause::Malformed)?;
         let payer = if self.calls.contains_key(&asked.call) { Some(asked.call) } else { self.calls.keys().next().copied() };
-        let call = payer.and_then(|payer| self.calls.get_mut(&payer)).ok_or(Cause::OutOfTurn)?;
+        let Some(call) = payer.and_then(|payer| self.calls.get_mut(&payer)) else {
+            self.charge_late(frame.meta.len())?;
+            self.pass_reply(Settled { id: frame.id, held: 0, reply: Err(too_late()) });
+            return Ok(());
+        };
         call.usage.host_calls += 1;
         if call.usage.host_calls > call.limits.host_calls {
             self.running = payer.unwrap_or_default();
@@ -306,6 +336,10 @@ impl Driver {
             self.link.send(frame);
         }
     }
+}
+
+fn too_late() -> HostRefusal {
+    HostRefusal { code: "call_is_over".to_owned(), message: "the call that asks is answered already".to_owned() }
 }
 
 /// The longest frame a compartment with these limits may send.

@@ -25,7 +25,7 @@ impl Link {
         Link { stream, decoder: Decoder::new(cap), outgoing: VecDeque::new(), sent: 0 }
     }
 
-    /// Raises what a frame may announce, for a call whose permit allows more.
+    /// What a frame may announce from now on.
     pub(crate) fn set_cap(&mut self, cap: usize) {
         self.decoder.set_cap(cap);
     }

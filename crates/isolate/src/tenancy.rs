@@ -40,24 +40,11 @@ impl Tenancy {
     /// Loads the server into its tenant's process, which is started if it is not there.
     /// The process keeps the memory limit of the first server that came.
     pub(crate) async fn plant(&self, base: &Arc<Zygote>, deployment: &Deployment) -> Result<TenantSeed, Failure> {
-        let limits = deployment.permit.limits();
+        let frame = load_frame(deployment)?;
         let home = self.home(base, deployment).await?;
-        // Held while loading: servers are numbered in the order in which they were loaded.
-        let mut servers = home.servers.lock().await;
-        if *servers >= MOST_SERVERS {
-            return Err(Failure::new(Code::Busy, "this tenant's compartment holds too many servers"));
-        }
-        let load = home.process.load(load_frame(deployment)?);
-        let surface = match tokio::time::timeout(Duration::from_millis(limits.init_time_ms), load).await {
-            Ok(Some(frame)) => read_loaded(&frame)?,
-            // What ended the process is not known here: it may have been a neighbour's call.
-            Ok(None) => return Err(Failure::new(Code::InitLimit, "the compartment ended while the server initialised")),
-            Err(_) => return Err(verdict(&Cause::Limit(Code::TimeLimit), None, limits, During::Initialisation)),
-        };
-        let server = *servers;
-        *servers += 1;
-        drop(servers);
-        Ok(TenantSeed { home, server, limits: limits.clone(), surface })
+        // Goes on when the caller goes away: the process loads it all the same, and its number must be counted.
+        let load = tokio::spawn(home.load(frame, deployment.permit.limits().clone()));
+        load.await.unwrap_or_else(|_| Err(lost(deployment.permit.limits())))
     }
 
     async fn home(&self, base: &Arc<Zygote>, deployment: &Deployment) -> Result<Arc<Home>, Failure> {
@@ -76,6 +63,31 @@ impl Tenancy {
         let home = Arc::new(Home { process, servers: Mutex::new(0) });
         homes.insert(key, Arc::downgrade(&home));
         Ok(home)
+    }
+}
+
+impl Home {
+    async fn load(self: Arc<Home>, frame: Vec<u8>, limits: Limits) -> Result<TenantSeed, Failure> {
+        // Held while loading: servers are numbered in the order in which they were loaded.
+        let mut servers = self.servers.lock().await;
+        if *servers >= MOST_SERVERS {
+            return Err(Failure::new(Code::Busy, "this tenant's compartment holds too many servers"));
+        }
+        let load = self.process.load(frame);
+        let surface = match tokio::time::timeout(Duration::from_millis(limits.init_time_ms), load).await {
+            Ok(Some(frame)) => read_loaded(&frame)?,
+            // What ended the process is not known here: it may have been a neighbour's call.
+            Ok(None) => return Err(Failure::new(Code::InitLimit, "the compartment ended while the server initialised")),
+            Err(_) => {
+                // It is still at it, and its answer would be taken for that of the next load.
+                self.process.end().await;
+                return Err(verdict(&Cause::Limit(Code::TimeLimit), None, &limits, During::Initialisation));
+            }
+        };
+        let server = *servers;
+        *servers += 1;
+        drop(servers);
+        Ok(TenantSeed { home: self, server, limits, surface })
     }
 }
 

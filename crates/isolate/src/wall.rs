@@ -40,6 +40,8 @@ pub struct IsolateSettings {
     pub carrier: Carrier,
     /// The greatest `memory_mb` a deployment may have.
     pub heap_mb: u64,
+    /// Spend memory (about 100 MiB per base zygote) and a longer start on quicker forks. For hosts that stay.
+    pub quick_forks: bool,
     /// What all compartments together may use, where the host has control groups; `None` asks for no group.
     pub together: Option<Together>,
 }
@@ -63,7 +65,7 @@ impl Default for Together {
 
 impl IsolateSettings {
     pub fn new(carrier: Carrier) -> IsolateSettings {
-        IsolateSettings { carrier, heap_mb: policy::Limits::MOST.memory_mb, together: Some(Together::default()) }
+        IsolateSettings { carrier, heap_mb: policy::Limits::MOST.memory_mb, quick_forks: true, together: Some(Together::default()) }
     }
 }
 
@@ -92,7 +94,7 @@ impl IsolateWall {
             Some(together) => tokio::task::spawn_blocking(move || group(together)).await.unwrap_or(Ok(None))?,
             None => None,
         };
-        let start = Start { jit: false, heap_mb: settings.heap_mb };
+        let start = Start { jit: false, heap_mb: settings.heap_mb, quick_forks: settings.quick_forks };
         let (zygote, hello) = base::start(&settings.carrier, &start, group.as_ref()).await?;
         let landlock = match hello.landlock_abi {
             0 => "no landlock".to_owned(),
@@ -122,7 +124,7 @@ impl IsolateWall {
         {
             return Ok(base.clone());
         }
-        let start = Start { jit, heap_mb: self.settings.heap_mb };
+        let start = Start { jit, heap_mb: self.settings.heap_mb, quick_forks: self.settings.quick_forks };
         let (zygote, _) = base::start(&self.settings.carrier, &start, self.group.as_ref()).await?;
         let base = Arc::new(zygote);
         *held = Some(base.clone());

@@ -4,7 +4,7 @@ use crate::control::{self, Control};
 use isolate_wire::{Ended, Fork, Frame, Kind, encode, encode_with};
 use jail::pidfd::PidFd;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -56,6 +56,9 @@ pub(crate) struct Forked {
     pub(crate) stream: UnixStream,
 }
 
+/// A frame, and the descriptor that came with it.
+type Answer = (Frame, Option<OwnedFd>);
+
 pub(crate) struct Zygote {
     control: Mutex<Control>,
     process: Process,
@@ -79,10 +82,10 @@ impl Zygote {
     }
 
     /// Forks a process. The host makes the channel, so that a zygote can hand over nothing but its own children.
-    pub(crate) async fn fork(&self, fork: &Fork) -> io::Result<Forked> {
+    pub(crate) async fn fork(self: &Arc<Zygote>, fork: &Fork) -> io::Result<Forked> {
         let (ours, theirs) = control::pair()?;
         let command = encode_with(Kind::Fork, 0, fork, b"").ok_or_else(too_long)?;
-        let (frame, fd) = self.exchange(&command, Some(theirs), PATIENCE).await?;
+        let (frame, fd) = self.exchange_whole(command, Some(theirs)).await?;
         let (Kind::Forked, Some(fd)) = (frame.kind, fd) else { return Err(self.nonsense(&frame)) };
         let handle = PidFd::from_untrusted(fd).map_err(io::Error::other)?;
         let process = Process::new(handle)?;
@@ -91,9 +94,9 @@ impl Zygote {
     }
 
     /// How a child ended. The caller has killed it or seen it gone. `None` when the zygote itself is gone.
-    pub(crate) async fn reap(&self, id: u32) -> Option<Ended> {
+    pub(crate) async fn reap(self: &Arc<Zygote>, id: u32) -> Option<Ended> {
         let command = encode(Kind::Reap, id, b"", b"")?;
-        let (frame, _) = self.exchange(&command, None, PATIENCE).await.ok()?;
+        let (frame, _) = self.exchange_whole(command, None).await.ok()?;
         if frame.kind != Kind::Reaped || frame.id != id {
             self.nonsense(&frame);
             return None;
@@ -101,13 +104,22 @@ impl Zygote {
         frame.meta().ok()
     }
 
-    /// One command, one answer. A zygote that does not answer in time, or breaks off, is killed.
+    /// As [`Zygote::exchange`], but goes on to its end when the caller goes away: many depend on this zygote, and
+    /// no caller may take it along.
+    async fn exchange_whole(self: &Arc<Zygote>, command: Vec<u8>, fd: Option<OwnedFd>) -> io::Result<Answer> {
+        let zygote = self.clone();
+        let exchange = tokio::spawn(async move { zygote.exchange(&command, fd, PATIENCE).await });
+        exchange.await.map_err(io::Error::other)?
+    }
+
+    /// One command, one answer. A zygote that does not answer in time, or breaks off, or whose caller goes away
+    /// before the answer, is killed.
     pub(crate) async fn exchange(
         &self,
         command: &[u8],
-        fd: Option<std::os::fd::OwnedFd>,
+        fd: Option<OwnedFd>,
         within: Duration,
-    ) -> io::Result<(Frame, Option<std::os::fd::OwnedFd>)> {
+    ) -> io::Result<Answer> {
         let mut control = self.control.lock().await;
         if !self.alive() {
             return Err(io::ErrorKind::BrokenPipe.into());

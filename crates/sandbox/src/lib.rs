@@ -4,6 +4,8 @@
 //! A [`Wall`] turns a [`Deployment`] into a [`Seed`]; a seed grows [`Compartment`]s; the [`Pool`] keeps them ready,
 //! hands them out by boundary, and gives every call an [`Answer`] with a [`Receipt`].
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod failure;
 mod host;
 mod pool;

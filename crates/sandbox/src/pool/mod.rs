@@ -92,7 +92,7 @@ impl Pool {
     pub async fn call(&self, deployment: &Arc<Deployment>, request: &Request, host: Arc<dyn Host>) -> Answer {
         let start = Instant::now();
         let mut usage = Usage::default();
-        let mut waited = Duration::ZERO;
+        let mut waited = None;
         let outcome = self.run(deployment, request, &host, start, &mut waited, &mut usage).await;
         let permit = &deployment.permit;
         let receipt = Receipt {
@@ -102,7 +102,7 @@ impl Pool {
             limits: permit.limits().clone(),
             cpu_us: usage.cpu_us,
             time_us: micros(start.elapsed()),
-            wait_us: micros(waited),
+            wait_us: micros(waited.unwrap_or_default()),
             peak_memory_kb: usage.memory_kb,
             host_calls: usage.host_calls,
             log_bytes: usage.log_bytes,
@@ -118,7 +118,7 @@ impl Pool {
         request: &Request,
         host: &Arc<dyn Host>,
         start: Instant,
-        waited: &mut Duration,
+        waited: &mut Option<Duration>,
         usage: &mut Usage,
     ) -> Result<Bytes, Failure> {
         let limits = deployment.permit.limits();
@@ -128,10 +128,12 @@ impl Pool {
         let _place = plot.gate.enter(patience, "this server").await?;
         let _global = self.inner.gate.enter(patience, "this host").await?;
         for attempt in 1.. {
-            let compartment = plot.take(&*self.inner.wall, request).await?;
-            if attempt == 1 {
-                *waited = start.elapsed();
-            }
+            let compartment = match plot.take(&*self.inner.wall, request).await {
+                // The seed was lost and nobody had noticed yet; the next attempt plants anew.
+                Err(failure) if failure.code == Code::CompartmentLost && attempt < ATTEMPTS => continue,
+                taken => taken?,
+            };
+            waited.get_or_insert_with(|| start.elapsed());
             let within = Duration::from_millis(limits.time_ms);
             let (outcome, used) = compartment.call(request, host.clone(), within).await;
             *usage = used;

@@ -91,13 +91,15 @@ impl Plot {
     }
 
     async fn take_spare(self: &Arc<Plot>, wall: &dyn Wall) -> Result<Arc<dyn Compartment>, Failure> {
+        // Asked first, because spares die with their seed.
+        let seed = self.seed(wall).await?;
         let spare = lock(&self.spares).pop_front();
         if let Some(spare) = spare {
             return Ok(spare);
         }
         let wanted = self.wanted.load(Ordering::Relaxed);
         self.wanted.store((wanted * 2).min(self.settings.spares), Ordering::Relaxed);
-        self.seed(wall).await?.grow(Growth::OneCall).await
+        seed.grow(Growth::OneCall).await
     }
 
     async fn join(&self, wall: &dyn Wall, sharer: Sharer) -> Result<Arc<dyn Compartment>, Failure> {
@@ -137,15 +139,21 @@ impl Plot {
             let seed = plot.planted.lock().await.seed.clone();
             if let Some(seed) = seed {
                 while lock(&plot.spares).len() < plot.wanted.load(Ordering::Relaxed) {
-                    match seed.grow(Growth::OneCall).await {
-                        Ok(spare) => lock(&plot.spares).push_back(spare),
-                        // The next caller grows its own and hears the reason if it is still there.
-                        Err(_) => break,
-                    }
+                    // The next caller grows its own and hears the reason if it is still there.
+                    let Ok(spare) = seed.grow(Growth::OneCall).await else { break };
+                    plot.keep(spare);
                 }
             }
             plot.growing.fetch_sub(1, Ordering::Relaxed);
         });
+    }
+
+    /// Keeps a spare unless others who grew meanwhile were enough.
+    fn keep(&self, spare: Arc<dyn Compartment>) {
+        let mut spares = lock(&self.spares);
+        if spares.len() < self.wanted.load(Ordering::Relaxed) {
+            spares.push_back(spare);
+        }
     }
 
     /// The living seed, planted if need be.
