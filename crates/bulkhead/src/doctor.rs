@@ -1,6 +1,6 @@
 //! `bulkhead doctor`: what this host offers and what each wall would run with.
 
-use crate::report::{FAULT, REFUSED};
+use crate::report::{self, FAULT, REFUSED};
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use jail::doctor::{Report, probe};
 use serde::Serialize;
@@ -11,6 +11,9 @@ use std::process::ExitCode;
 /// Everything is tried in short-lived processes, as the user who asks. Exit status: 0 when the isolate wall starts,
 /// 1 when it does not.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    bulkhead doctor\n  \
+    bulkhead doctor --json | jq '.walls[] | select(.available) | .name'")]
 pub struct Doctor {
     /// Print the findings as JSON
     #[arg(long)]
@@ -39,7 +42,7 @@ impl Doctor {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
-                eprintln!("error: the runtime cannot be started: {error}");
+                report::talk(&format!("error: the runtime cannot be started\n  caused by: {error}"));
                 return ExitCode::from(FAULT);
             }
         };
@@ -48,17 +51,15 @@ impl Doctor {
             WallFinding { name: "process", available: false, detail: "not built yet".to_owned() },
             WallFinding { name: "microvm", available: false, detail: "not built yet".to_owned() },
         ];
-        let starts = walls[0].available;
+        let exit = if walls[0].available { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) };
         let findings = Findings { host, walls };
-        if self.json {
-            match serde_json::to_string_pretty(&findings) {
-                Ok(text) => println!("{text}"),
-                Err(error) => eprintln!("error: {error}"),
-            }
-        } else {
-            print(&findings);
+        if !self.json {
+            return report::data(&table(&findings), exit);
         }
-        if starts { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
+        match serde_json::to_string_pretty(&findings) {
+            Ok(text) => report::data(&text, exit),
+            Err(error) => report::fail(FAULT, "internal", &error, None, true),
+        }
     }
 }
 
@@ -81,19 +82,20 @@ fn isolate(host: &Report, runtime: &tokio::runtime::Runtime) -> WallFinding {
     WallFinding { name: "isolate", available, detail }
 }
 
-fn print(findings: &Findings) {
+fn table(findings: &Findings) -> String {
     let width = findings.host.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
-    println!("this host");
+    let mut lines = vec!["this host".to_owned()];
     for check in &findings.host.checks {
         let mark = match (check.available, check.needed_by.is_empty()) {
             (true, _) => "ok",
             (false, true) => "--",
             (false, false) => "NO",
         };
-        println!("  {mark:2}  {:width$}  {}", check.name, check.detail);
+        lines.push(format!("  {mark:2}  {:width$}  {}", check.name, check.detail));
     }
-    println!("walls");
+    lines.push("walls".to_owned());
     for wall in &findings.walls {
-        println!("  {:2}  {:width$}  {}", if wall.available { "ok" } else { "--" }, wall.name, wall.detail);
+        lines.push(format!("  {:2}  {:width$}  {}", if wall.available { "ok" } else { "--" }, wall.name, wall.detail));
     }
+    lines.join("\n")
 }

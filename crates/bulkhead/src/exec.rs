@@ -1,11 +1,13 @@
 //! `bulkhead exec`: one call of one tool behind the wall, without any server.
 
+use crate::outcome::Outcome;
 use crate::report::{self, FAULT, REFUSED, USAGE};
 use bytes::Bytes;
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Allowance, Ask, Boundary, LimitName, Limits, permit};
-use sandbox::{Answer, Deployment, LogLine, NoNetwork, Operation, Pool, PoolSettings, Request};
-use serde_json::{json, value::RawValue};
+use sandbox::{Answer, Code, Deployment, LogLine, NoNetwork, Operation, Pool, PoolSettings, Request};
+use serde_json::value::RawValue;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -59,10 +61,14 @@ pub struct Exec {
 enum ExecError {
     #[error("`{}` cannot be read", .0.display())]
     File(PathBuf, #[source] std::io::Error),
-    #[error("`{}` is TypeScript, which is not built yet; give JavaScript", .0.display())]
+    #[error("`{}` is larger than {most} KiB (`source_kb`)", path.display())]
+    FileTooLarge { path: PathBuf, most: u64 },
+    #[error("`{}` is TypeScript, and servers are JavaScript", .0.display())]
     TypeScript(PathBuf),
     #[error("stdin cannot be read")]
     Stdin(#[source] std::io::Error),
+    #[error("the input on stdin is larger than {most} KiB (`argument_kb`)")]
+    StdinTooLarge { most: u64 },
     #[error("the input is not JSON")]
     Input(#[source] serde_json::Error),
     #[error(transparent)]
@@ -77,14 +83,14 @@ impl Exec {
     pub fn run(self) -> ExitCode {
         let as_json = self.json;
         match self.call() {
-            Ok((answer, logs)) => show(answer, &logs, as_json),
+            Ok(outcome) => outcome.show(as_json),
             Err(error) => explain(&error, as_json),
         }
     }
 
-    fn call(self) -> Result<(Answer, Vec<LogLine>), ExecError> {
+    fn call(self) -> Result<Outcome, ExecError> {
         let deployment = Arc::new(self.deployment()?);
-        let input = read_input(&self.input)?;
+        let input = read_input(&self.input, deployment.permit.limits())?;
         let carrier = Carrier::find().map_err(isolate::WallError::from)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ExecError::Runtime)?;
         runtime.block_on(async {
@@ -107,7 +113,8 @@ impl Exec {
             while let Ok(line) = told.try_recv() {
                 logs.push(line);
             }
-            Ok((answer, logs))
+            let hint = hint(&pool, &deployment, &answer).await;
+            Ok(Outcome { answer, logs, hint })
         })
     }
 
@@ -115,7 +122,6 @@ impl Exec {
         if self.file.extension().is_some_and(|ext| ext == "ts" || ext == "mts" || ext == "tsx") {
             return Err(ExecError::TypeScript(self.file.clone()));
         }
-        let source = std::fs::read(&self.file).map_err(|source| ExecError::File(self.file.clone(), source))?;
         let mut limits = Limits::default();
         for (name, value) in &self.limits {
             limits.set(*name, *value);
@@ -124,13 +130,19 @@ impl Exec {
         limits.time_ms = self.time_ms.unwrap_or(limits.time_ms);
         limits.memory_mb = self.memory_mb.unwrap_or(limits.memory_mb);
         let ask = Ask { limits, boundary: self.boundary, jit: self.jit };
+        let permit = permit(&ask, &Allowance::default())?;
+        let most = permit.limits().source_kb;
+        let source = std::fs::File::open(&self.file)
+            .and_then(|file| read_at_most(file, most))
+            .map_err(|source| ExecError::File(self.file.clone(), source))?
+            .ok_or_else(|| ExecError::FileTooLarge { path: self.file.clone(), most })?;
         Ok(Deployment {
             tenant: "local".to_owned(),
             server: "exec".to_owned(),
             id: "exec".to_owned(),
             source: Bytes::from(source),
             file_name: file_name(&self.file),
-            permit: permit(&ask, &Allowance::default())?,
+            permit,
         })
     }
 }
@@ -140,13 +152,52 @@ fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "server.js".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-fn read_input(input: &str) -> Result<Bytes, ExecError> {
+fn read_input(input: &str, limits: &Limits) -> Result<Bytes, ExecError> {
     let text = match input {
-        "-" => std::io::read_to_string(std::io::stdin()).map_err(ExecError::Stdin)?,
-        text => text.to_owned(),
+        "-" => {
+            let most = limits.argument_kb;
+            let read = read_at_most(std::io::stdin(), most).map_err(ExecError::Stdin)?;
+            read.ok_or(ExecError::StdinTooLarge { most })?
+        }
+        text => text.as_bytes().to_vec(),
     };
-    serde_json::from_str::<&RawValue>(&text).map_err(ExecError::Input)?;
+    serde_json::from_slice::<&RawValue>(&text).map_err(ExecError::Input)?;
     Ok(Bytes::from(text))
+}
+
+/// All of it, or `None` when there is more than this many KiB: a file may have no end.
+fn read_at_most(from: impl Read, most_kb: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let most = most_kb * 1024;
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
+/// What the server has, for a caller who asked for what it has not.
+async fn hint(pool: &Pool, deployment: &Arc<Deployment>, answer: &Answer) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Surface {
+        tools: Vec<Tool>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Tool {
+        name: String,
+    }
+    const MOST: usize = 20;
+    if answer.outcome.as_ref().err()?.code != Code::UnknownTool {
+        return None;
+    }
+    let seed = pool.seed(deployment).await.ok()?;
+    let surface: Surface = serde_json::from_str(seed.surface().get()).ok()?;
+    let mut names: Vec<_> = surface.tools.iter().take(MOST).map(|tool| format!("`{}`", tool.name)).collect();
+    if surface.tools.len() > MOST {
+        names.push(format!("{} more", surface.tools.len() - MOST));
+    }
+    Some(if names.is_empty() {
+        "the server has no tools".to_owned()
+    } else {
+        format!("the server has {}", names.join(", "))
+    })
 }
 
 fn parse_limit(text: &str) -> Result<(LimitName, u64), String> {
@@ -156,61 +207,17 @@ fn parse_limit(text: &str) -> Result<(LimitName, u64), String> {
     Ok((name, value))
 }
 
-fn show(answer: Answer, logs: &[LogLine], as_json: bool) -> ExitCode {
-    let receipt = &answer.receipt;
-    let exit = if answer.outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) };
-    let result = answer.outcome.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    if as_json {
-        let logs: Vec<_> = logs.iter().map(|line| json!({ "level": line.level, "text": line.text })).collect();
-        let object = match result {
-            Ok(text) => match RawValue::from_string(text) {
-                Ok(result) => serde_json::to_string(&Shown { result: &result, receipt, logs }),
-                Err(error) => Ok(json!({ "error": { "code": "protocol_violation",
-                    "message": format!("the result is not JSON: {error}") }, "receipt": receipt })
-                .to_string()),
-            },
-            Err(failure) => Ok(json!({ "error": failure, "receipt": receipt, "logs": logs }).to_string()),
-        };
-        println!("{}", object.unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string()));
-        return exit;
-    }
-    for line in logs {
-        eprintln!("{}: {}", line.level, printable(&line.text));
-    }
-    match result {
-        Ok(text) => println!("{text}"),
-        Err(failure) => eprintln!("error: {}: {}", failure.code, printable(&failure.message)),
-    }
-    eprintln!(
-        "receipt: wall {}, boundary {}, {}; {:.1} ms CPU of {}, {:.1} ms, {} KiB memory of {} MiB, {} host calls",
-        receipt.wall,
-        json!(receipt.boundary).as_str().unwrap_or_default(),
-        if receipt.jit { "jit" } else { "jitless" },
-        receipt.cpu_us as f64 / 1000.0,
-        receipt.limits.cpu_ms,
-        receipt.time_us as f64 / 1000.0,
-        receipt.peak_memory_kb,
-        receipt.limits.memory_mb,
-        receipt.host_calls,
-    );
-    exit
-}
-
-#[derive(serde::Serialize)]
-struct Shown<'a> {
-    result: &'a RawValue,
-    receipt: &'a sandbox::Receipt,
-    logs: Vec<serde_json::Value>,
-}
-
-/// What untrusted code says must not steer the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
-}
-
 fn explain(error: &ExecError, as_json: bool) -> ExitCode {
     let (exit, code, hint) = match error {
-        ExecError::File(..) | ExecError::TypeScript(_) | ExecError::Stdin(_) => (USAGE, "bad_file", None),
+        ExecError::File(..) | ExecError::Stdin(_) => (USAGE, "bad_file", None),
+        ExecError::TypeScript(_) => (
+            USAGE,
+            "bad_file",
+            Some("make JavaScript of it first: `esbuild server.ts --bundle --format=esm --outfile=server.js`"),
+        ),
+        // The codes that the wall has for the same.
+        ExecError::FileTooLarge { .. } => (REFUSED, "init_failed", None),
+        ExecError::StdinTooLarge { .. } => (REFUSED, "argument_limit", None),
         ExecError::Input(_) => (USAGE, "bad_arguments", Some("quote it for the shell: '{\"price\": 45}'")),
         ExecError::Refusal(_) => (REFUSED, "refused", None),
         ExecError::Wall(_) => {

@@ -1,7 +1,9 @@
-//! How errors reach people and scripts: stdout is data, stderr is talk.
+//! How answers and errors reach people and scripts: stdout is data, stderr is talk.
 
+use crate::terminal;
 use serde_json::json;
 use std::error::Error;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Exit codes: 0 ok, 1 refused, 2 our fault or this machine's, 64 a bad command line.
@@ -9,26 +11,45 @@ pub const REFUSED: u8 = 1;
 pub const FAULT: u8 = 2;
 pub const USAGE: u8 = 64;
 
-/// Prints `error:`, each cause and the hint, or one JSON object, and gives the exit code.
-pub fn fail(exit: u8, code: &str, error: &dyn Error, hint: Option<&str>, as_json: bool) -> ExitCode {
-    if as_json {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            message = format!("{message}: {error}");
-            cause = error.source();
-        }
-        println!("{}", json!({ "error": { "code": code, "message": message, "hint": hint } }));
-    } else {
-        eprintln!("error: {error}");
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            eprintln!("  caused by: {error}");
-            cause = error.source();
-        }
-        if let Some(hint) = hint {
-            eprintln!("hint: {hint}");
+/// Writes data and gives the exit code: the one given, unless the data could not be written.
+pub fn data(text: &str, exit: ExitCode) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Ok(()) => exit,
+        // Whoever read has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => exit,
+        Err(error) => {
+            talk(&format!("error: stdout cannot be written\n  caused by: {error}"));
+            ExitCode::from(FAULT)
         }
     }
-    ExitCode::from(exit)
+}
+
+/// Says something on stderr. If that is closed there is nobody to tell.
+pub fn talk(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Says `error:`, each cause and the hint, or prints one JSON object, and gives the exit code.
+pub fn fail(exit: u8, code: &str, error: &dyn Error, hint: Option<&str>, as_json: bool) -> ExitCode {
+    let mut causes = Vec::new();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    let exit = ExitCode::from(exit);
+    if as_json {
+        let message = causes.iter().fold(error.to_string(), |message, cause| format!("{message}: {cause}"));
+        let object = json!({ "error": { "code": code, "message": message, "hint": hint } });
+        return data(&terminal::json(&object.to_string()), exit);
+    }
+    talk(&format!("error: {}", terminal::text(&error.to_string())));
+    for cause in causes {
+        talk(&format!("  caused by: {}", terminal::text(&cause)));
+    }
+    if let Some(hint) = hint {
+        talk(&format!("hint: {hint}"));
+    }
+    exit
 }

@@ -126,3 +126,9 @@ unsafe fn replace_by_copy(start: usize, length: usize, protection: libc::c_int) 
     }
     Ok(())
 }
+
+/// Gives free memory of the C allocator back to the system.
+pub fn trim() {
+    // SAFETY: touches only memory that the allocator itself holds free.
+    unsafe { libc::malloc_trim(0) };
+}

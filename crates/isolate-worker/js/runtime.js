@@ -3,7 +3,7 @@
 //
 // native: done(id, text), fail(id, code, message), log(level, text), progress(json)
 // web:    makeAbort(), formatError(error), inspect(value)
-// Gives back what the worker calls: adopt(default export) → surface as JSON, call(…), abort(id), warm().
+// Gives back what the worker calls: adopt(default export) → surface as JSON, call(…), abort(id).
 (function runtime(native, web) {
   "use strict";
 
@@ -244,14 +244,19 @@
     return json;
   }
 
-  function call(id, operation, name, index, inputText) {
-    const server = servers[index];
-    if (server === undefined) return native.fail(id, "unknown_tool", "there is no such server");
-    start(server, id, operation, name, inputText);
-  }
+  // Trusted code in place of a tenant's, by which a fresh process rehearses a call before it is sealed.
+  const rehearsal = { __proto__: null, tools: new NewMap(), script: undefined };
+  mapSet(rehearsal.tools, "rehearse", async (input, ctx) => {
+    try {
+      return { answer: absent.value, ctx };
+    } catch {
+      return { double: input.price * 2, text: `a${input.price}`, list: [1, "two", null] };
+    }
+  });
 
-  function start(server, id, operation, name, inputText) {
-    const run = findHandler(server, operation, name);
+  function call(id, operation, name, index, inputText) {
+    const server = index < 0 ? rehearsal : servers[index];
+    const run = server === undefined ? undefined : findHandler(server, operation, name);
     if (run === undefined) return native.fail(id, "unknown_tool", `there is no ${operation} \`${name}\``);
     let input;
     try {
@@ -278,22 +283,5 @@
     mapGet(aborts, id)?.();
   }
 
-  // --- warming -----------------------------------------------------------------------------------------------
-
-  const warmServer = { __proto__: null, tools: new NewMap(), script: undefined };
-  mapSet(warmServer.tools, "warm", async (input, ctx) => {
-    try {
-      return { answer: absent.value, ctx };
-    } catch {
-      return { double: input.price * 2, text: `a${input.price}`, list: [1, "two", null] };
-    }
-  });
-
-  // Trusted code that takes the way of a call, so that a fresh process has touched the pages a call needs.
-  // No call has the number 0, so its answer goes nowhere.
-  function warm() {
-    start(warmServer, 0, "tool", "warm", '{"price":1,"text":"x","list":[1,2]}');
-  }
-
-  return freeze({ __proto__: null, adopt, adoptScript, call, abort, warm });
+  return freeze({ __proto__: null, adopt, adoptScript, call, abort });
 });

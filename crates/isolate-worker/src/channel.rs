@@ -81,13 +81,15 @@ impl Channel {
 }
 
 pub fn send(kind: Kind, id: u32, meta: &[u8], body: &[u8]) -> Result<(), Gone> {
-    let frame = encode(kind, id, meta, body).ok_or(Gone)?;
-    socket::write_all(FD, &frame).map_err(|_| Gone)
+    send_frame(&encode(kind, id, meta, body).ok_or(Gone)?)
 }
 
 pub fn send_with<T: serde::Serialize>(kind: Kind, id: u32, meta: &T, body: &[u8]) -> Result<(), Gone> {
-    let frame = encode_with(kind, id, meta, body).ok_or(Gone)?;
-    socket::write_all(FD, &frame).map_err(|_| Gone)
+    send_frame(&encode_with(kind, id, meta, body).ok_or(Gone)?)
+}
+
+pub fn send_frame(frame: &[u8]) -> Result<(), Gone> {
+    socket::write_all(FD, frame).map_err(|_| Gone)
 }
 
 /// Sends a frame together with a descriptor; for zygotes, whose filter allows it.

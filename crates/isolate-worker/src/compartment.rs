@@ -7,7 +7,7 @@ use crate::realm::Engine;
 use crate::server;
 use crate::zygote;
 use isolate_engine::exit_now;
-use isolate_wire::{Call, FailCode, Fork, Frame, Kind, Load, Operation, Refused};
+use isolate_wire::{Call, Decoder, FailCode, Fork, Frame, Kind, Load, Operation, Refused, encode_with};
 use jail::process;
 use jail::seccomp::Filter;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 ///
 /// Neither this nor [`serve_many`] returns: taking V8 down in good order would cost more than the call.
 pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, filter: &Filter) -> ! {
-    engine.warm();
+    rehearse(&mut engine);
     // Armed before the filter takes away the means to change it.
     let budget = Duration::from_millis(fork.cpu_ms);
     if process::arm_cpu_timer(Some(with_grace(budget))).is_err() || filter.install().is_err() {
@@ -33,13 +33,38 @@ pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, filter: 
 
 /// Serves calls, several at a time, until the host closes the channel.
 pub fn serve_many(mut engine: Engine, mut channel: Channel, filter: &Filter) -> ! {
-    engine.warm();
+    rehearse(&mut engine);
     if filter.install().is_err() {
         exit_now(1);
     }
     *engine.state() = State::serving(Accounts::open_many());
     while turn(&mut engine, &mut channel) {}
     exit_now(0)
+}
+
+/// The number that no call has, and the server that no tenant deploys.
+const REHEARSAL: u32 = 0;
+const REHEARSAL_SERVER: u32 = u32::MAX;
+
+/// Takes the whole way of a call with trusted code and an answer that is not sent, so that this process has touched the
+/// pages that its first call will need: that is most of what a first call would cost.
+pub fn rehearse(engine: &mut Engine) {
+    let call = Call {
+        operation: Operation::Tool,
+        name: "rehearse".to_owned(),
+        server: REHEARSAL_SERVER,
+        result_bytes: 1 << 20,
+        cpu_ms: 1000,
+    };
+    let Some(bytes) = encode_with(Kind::Call, REHEARSAL, &call, br#"{"price":1,"text":"x","list":[1,2]}"#) else { return };
+    let mut decoder = Decoder::new(bytes.len());
+    decoder.push(&bytes);
+    *engine.state() = State::serving(Accounts::open_rehearsal());
+    engine.state().rehearsing = true;
+    if let Ok(Some(frame)) = decoder.next_frame() {
+        begin(engine, &frame);
+    }
+    *engine.state() = State::default();
 }
 
 /// One piece of work: due timers, then one frame. False when the host is gone.
@@ -89,7 +114,9 @@ fn begin(engine: &mut Engine, frame: &Frame) -> bool {
     state.accounts.open(id, Duration::from_millis(call.cpu_ms));
     state.accounts.switch_to(id);
     {
-        let realm = engine.realms.get(call.server as usize);
+        let rehearsal = call.server == REHEARSAL_SERVER;
+        let loaded = engine.realms.get(call.server as usize);
+        let realm = if rehearsal { engine.realms.last().or(engine.spare.as_ref()) } else { loaded };
         v8::scope!(let scope, &mut engine.isolate);
         let Some(realm) = realm else { return false };
         let context = v8::Local::new(scope, &realm.context);
@@ -107,7 +134,7 @@ fn begin(engine: &mut Engine, frame: &Frame) -> bool {
             let name = v8::String::new(scope, &call.name)?;
             let input = v8::String::new(scope, input)?;
             let run = v8::Local::new(scope, &realm.call);
-            let (receiver, server) = (v8::undefined(scope).into(), v8::Integer::new(scope, 0));
+            let (receiver, server) = (v8::undefined(scope).into(), v8::Integer::new(scope, if rehearsal { -1 } else { 0 }));
             run.call(scope, receiver, &[current.into(), operation.into(), name.into(), server.into(), input.into()])
         })();
         if ran.is_none() {

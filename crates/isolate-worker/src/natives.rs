@@ -2,7 +2,7 @@
 
 use crate::account::Accounts;
 use crate::channel::{self, Gone};
-use isolate_wire::{FailCode, Failed, HostCall, Kind, Log, Refused, Used};
+use isolate_wire::{FailCode, Failed, HostCall, Kind, Log, Refused, Used, encode_with};
 use std::collections::HashMap;
 
 /// What the natives of this process know. Lives in a slot of the isolate.
@@ -10,6 +10,8 @@ use std::collections::HashMap;
 pub struct State {
     /// Off while a server initialises: no host calls, no log.
     pub serving: bool,
+    /// Nothing is sent: see `compartment::rehearse`.
+    pub rehearsing: bool,
     pub accounts: Accounts,
     /// Calls in flight, with the greatest result each may give.
     pub calls: HashMap<u32, u64>,
@@ -96,7 +98,10 @@ fn done(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, _: Return<'_>) {
     }
     let text = text.to_rust_string_lossy(scope);
     let used = settle(scope, id);
-    sent(channel::send_with(Kind::Done, id, &used, text.as_bytes()));
+    let Some(frame) = encode_with(Kind::Done, id, &used, text.as_bytes()) else { isolate_engine::exit_now(0) };
+    if !state(scope).rehearsing {
+        sent(channel::send_frame(&frame));
+    }
 }
 
 fn fail(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, _: Return<'_>) {

@@ -1,5 +1,6 @@
 //! The isolate, and a realm per loaded server: a context with the web APIs and the runtime.
 
+use crate::compartment;
 use crate::natives::{self, State};
 use isolate_engine::exit;
 use std::ffi::{c_char, c_void};
@@ -8,7 +9,8 @@ use std::ffi::{c_char, c_void};
 pub struct Engine {
     // Globals go before the isolate that owns them.
     pub realms: Vec<Realm>,
-    spare: Option<Realm>,
+    /// One that no server was loaded into yet.
+    pub spare: Option<Realm>,
     limited: bool,
     pub isolate: v8::OwnedIsolate,
 }
@@ -23,7 +25,6 @@ pub struct Realm {
     pub run_timers: v8::Global<v8::Function>,
     pub clear_timers: v8::Global<v8::Function>,
     pub format_error: v8::Global<v8::Function>,
-    warm: v8::Global<v8::Function>,
 }
 
 impl Engine {
@@ -60,9 +61,17 @@ impl Engine {
             ran.ok_or("the warm-up script failed")?;
         }
         for _ in 0..20 {
-            self.warm();
+            compartment::rehearse(self);
         }
+        self.tidy();
         Ok(())
+    }
+
+    /// Gives back what compiling and evaluating left: every fork pays for each page its parent has.
+    pub fn tidy(&mut self) {
+        self.isolate.low_memory_notification();
+        isolate_engine::layout::trim();
+        compartment::rehearse(self);
     }
 
     /// The realm for the next server. The first one is there already; more are made when a compartment holds several.
@@ -71,20 +80,6 @@ impl Engine {
             Some(realm) => Ok(realm),
             None => Realm::new(&mut self.isolate),
         }
-    }
-
-    /// Takes the way of a call with trusted code, so that this process has touched the pages it will need.
-    pub fn warm(&mut self) {
-        let Some(realm) = self.realms.last().or(self.spare.as_ref()) else { return };
-        {
-            v8::scope!(let scope, &mut self.isolate);
-            let context = v8::Local::new(scope, &realm.context);
-            let scope = &mut v8::ContextScope::new(scope, context);
-            let warm = v8::Local::new(scope, &realm.warm);
-            let receiver = v8::undefined(scope).into();
-            warm.call(scope, receiver, &[]);
-        }
-        self.isolate.perform_microtask_checkpoint();
     }
 
     pub fn state(&mut self) -> &mut State {
@@ -142,7 +137,6 @@ impl Realm {
             adopt_script: function(made, "adoptScript")?,
             call: function(made, "call")?,
             abort: function(made, "abort")?,
-            warm: function(made, "warm")?,
             run_timers: function(web, "runTimers")?,
             clear_timers: function(web, "clearTimers")?,
             format_error: function(web, "formatError")?,

@@ -61,7 +61,7 @@ fn fresh_resident_kb(engine: &mut Engine) -> Result<u64, Gone> {
     match process::fork_with_pidfd().map_err(|_| Gone)? {
         process::Fork::Parent(forked) => process::wait(forked.pid).map(|exit| exit.peak_rss_kb).map_err(|_| Gone),
         process::Fork::Child => {
-            engine.warm();
+            compartment::rehearse(engine);
             isolate_engine::exit_now(0)
         }
     }
@@ -109,6 +109,7 @@ fn load(engine: &mut Engine, frame: &isolate_wire::Frame) -> Result<(), Gone> {
     process::arm_cpu_timer(Some(crate::account::with_grace(budget))).map_err(|_| Gone)?;
     let loaded = server::load(engine, &load, &frame.body);
     process::arm_cpu_timer(None).map_err(|_| Gone)?;
+    engine.tidy();
     answer_load(loaded)
 }
 

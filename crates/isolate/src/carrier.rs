@@ -44,12 +44,7 @@ impl Carrier {
     }
 }
 
-fn locate(
-    what: &'static str,
-    variable: &'static str,
-    folder: &Path,
-    name: &str,
-) -> Result<PathBuf, CarrierError> {
+fn locate(what: &'static str, variable: &'static str, folder: &Path, name: &str) -> Result<PathBuf, CarrierError> {
     let path = std::env::var_os(variable).map_or_else(|| folder.join(name), PathBuf::from);
     match path.canonicalize() {
         Ok(found) if found.is_file() => Ok(found),

@@ -1,5 +1,8 @@
 //! Drives one compartment: carries its calls, answers its host calls, watches its limits, and kills it.
 
+#[cfg(test)]
+mod tests;
+
 use crate::link::{self, Link};
 use crate::verdict::{Cause, During, verdict};
 use crate::zygote::{Forked, Process, Zygote};
@@ -104,6 +107,12 @@ impl Driver {
 
     pub(crate) fn send(&mut self, frame: Vec<u8>) {
         self.link.send(frame);
+    }
+
+    /// Bytes of the compartment's that the host holds: not yet whole frames, and host calls in progress.
+    #[cfg(test)]
+    fn held_bytes(&self) -> (usize, usize) {
+        (self.link.pending(), self.pending_bytes)
     }
 
     /// Hands a call to the compartment. Gives its number.
@@ -247,13 +256,16 @@ impl Driver {
             Kind::HostCall => self.ask_host(frame),
             Kind::Log => {
                 let log: Log = frame.meta().map_err(Cause::Malformed)?;
-                let Some(call) = self.charge_log(frame.id, frame.body.len() + log.level.len())? else { return Ok(()) };
-                call.host.log(LogLine { level: log.level, text: String::from_utf8_lossy(&frame.body).into_owned() });
+                // Counted as it is passed on: what stands for a byte that is no text is longer than the byte.
+                let text = String::from_utf8_lossy(&frame.body).into_owned();
+                let Some(call) = self.charge_log(frame.id, text.len() + log.level.len())? else { return Ok(()) };
+                call.host.log(LogLine { level: log.level, text });
                 Ok(())
             }
             Kind::Progress => {
-                let Some(call) = self.charge_log(frame.id, frame.body.len())? else { return Ok(()) };
-                call.host.progress(String::from_utf8_lossy(&frame.body).into_owned());
+                let json = String::from_utf8_lossy(&frame.body).into_owned();
+                let Some(call) = self.charge_log(frame.id, json.len())? else { return Ok(()) };
+                call.host.progress(json);
                 Ok(())
             }
             Kind::Running if !self.calls.is_empty() => {
@@ -267,8 +279,10 @@ impl Driver {
     fn answer(&mut self, id: u32, used: Used, outcome: Result<Bytes, Failure>) -> Result<(), Cause> {
         let mut call = self.calls.remove(&id).ok_or(Cause::OutOfTurn)?;
         let measured = self.process.cpu_time().map(|now| now.saturating_sub(self.cpu_base).as_micros());
-        // Its own figure is finer, but never more than what the kernel counted.
-        call.usage.cpu_us = measured.and_then(|us| u64::try_from(us).ok()).map_or(used.cpu_us, |us| us.min(used.cpu_us));
+        // Its own figure is the finer one: of a process that is running the kernel's may be a tick old. But it is the
+        // least that was used, whatever the process says.
+        let counted = measured.and_then(|us| u64::try_from(us).ok()).filter(|_| self.calls.is_empty());
+        call.usage.cpu_us = used.cpu_us.max(counted.unwrap_or(0));
         call.usage.memory_kb = used.memory_kb;
         if self.calls.is_empty() {
             self.late_left = call.log_left;
@@ -302,7 +316,8 @@ impl Driver {
 
     fn ask_host(&mut self, frame: Frame) -> Result<(), Cause> {
         let asked: isolate_wire::HostCall = frame.meta().map_err(Cause::Malformed)?;
-        let payer = if self.calls.contains_key(&asked.call) { Some(asked.call) } else { self.calls.keys().next().copied() };
+        let payer =
+            if self.calls.contains_key(&asked.call) { Some(asked.call) } else { self.calls.keys().next().copied() };
         let Some(call) = payer.and_then(|payer| self.calls.get_mut(&payer)) else {
             self.charge_late(frame.meta.len())?;
             self.pass_reply(Settled { id: frame.id, held: 0, reply: Err(too_late()) });

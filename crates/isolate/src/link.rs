@@ -36,6 +36,12 @@ impl Link {
         self.flush();
     }
 
+    /// Bytes received that are no whole frame yet, or not asked for yet.
+    #[cfg(test)]
+    pub(crate) fn pending(&self) -> usize {
+        self.decoder.pending()
+    }
+
     fn flush(&mut self) {
         while let Some(frame) = self.outgoing.front() {
             match self.stream.try_write(&frame[self.sent..]) {

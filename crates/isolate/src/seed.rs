@@ -57,8 +57,7 @@ pub(crate) fn load_frame(deployment: &Deployment) -> Result<Vec<u8>, Failure> {
         let message = format!("the source has {} bytes, {most} are allowed (`source_kb`)", deployment.source.len());
         return Err(Failure::new(Code::InitFailed, message));
     }
-    let load =
-        Load { name: deployment.file_name.clone(), cpu_ms: limits.init_cpu_ms, surface_bytes: SURFACE_BYTES };
+    let load = Load { name: deployment.file_name.clone(), cpu_ms: limits.init_cpu_ms, surface_bytes: SURFACE_BYTES };
     encode_with(Kind::Load, 0, &load, &deployment.source)
         .ok_or_else(|| Failure::new(Code::InitFailed, "the source does not fit a frame"))
 }
@@ -112,4 +111,3 @@ impl Seed for IsolateSeed {
         self.zygote.forks() > WORN_FORKS || self.planted.elapsed() > WORN_AGE
     }
 }
-

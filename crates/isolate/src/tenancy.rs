@@ -77,7 +77,9 @@ impl Home {
         let surface = match tokio::time::timeout(Duration::from_millis(limits.init_time_ms), load).await {
             Ok(Some(frame)) => read_loaded(&frame)?,
             // What ended the process is not known here: it may have been a neighbour's call.
-            Ok(None) => return Err(Failure::new(Code::InitLimit, "the compartment ended while the server initialised")),
+            Ok(None) => {
+                return Err(Failure::new(Code::InitLimit, "the compartment ended while the server initialised"));
+            }
             Err(_) => {
                 // It is still at it, and its answer would be taken for that of the next load.
                 self.process.end().await;
@@ -97,8 +99,7 @@ impl Seed for TenantSeed {
     }
 
     fn grow(&self, _growth: Growth) -> Future<'_, Result<Arc<dyn Compartment>, Failure>> {
-        let shared =
-            Shared { process: self.home.process.clone(), server: self.server, limits: self.limits.clone() };
+        let shared = Shared { process: self.home.process.clone(), server: self.server, limits: self.limits.clone() };
         Box::pin(async move { Ok(Arc::new(shared) as Arc<dyn Compartment>) })
     }
 

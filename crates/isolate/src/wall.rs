@@ -6,9 +6,9 @@ use crate::seed;
 use crate::tenancy::Tenancy;
 use crate::zygote::Zygote;
 use isolate_wire::Start;
+use jail::cgroup::{self, Group};
 use policy::Boundary;
 use sandbox::{Code, Deployment, Failure, Future, Seed, Wall};
-use jail::cgroup::{self, Group};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +65,12 @@ impl Default for Together {
 
 impl IsolateSettings {
     pub fn new(carrier: Carrier) -> IsolateSettings {
-        IsolateSettings { carrier, heap_mb: policy::Limits::MOST.memory_mb, quick_forks: true, together: Some(Together::default()) }
+        IsolateSettings {
+            carrier,
+            heap_mb: policy::Limits::MOST.memory_mb,
+            quick_forks: true,
+            together: Some(Together::default()),
+        }
     }
 }
 
@@ -150,7 +155,9 @@ impl Wall for IsolateWall {
                     Err(error) => return Err(unavailable(error)),
                 };
                 let planted = match permit.boundary() {
-                    Boundary::Tenant => self.tenancy.plant(&base, &deployment).await.map(|s| Arc::new(s) as Arc<dyn Seed>),
+                    Boundary::Tenant => {
+                        self.tenancy.plant(&base, &deployment).await.map(|s| Arc::new(s) as Arc<dyn Seed>)
+                    }
                     _ => seed::plant(&base, &deployment).await.map(|s| Arc::new(s) as Arc<dyn Seed>),
                 };
                 match planted {
@@ -170,11 +177,8 @@ fn group(together: Together) -> Result<Option<Group>, WallError> {
         cgroup::Availability::Unavailable { .. } => return Ok(None),
     };
     manager.sweep_stale().map_err(WallError::Group)?;
-    let limits = cgroup::Limits {
-        memory_bytes: together.memory_mb << 20,
-        processes: together.processes,
-        cpu_percent: None,
-    };
+    let limits =
+        cgroup::Limits { memory_bytes: together.memory_mb << 20, processes: together.processes, cpu_percent: None };
     // Several walls in one host, as in tests, must not share a name.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = format!("isolate-{}", NEXT.fetch_add(1, Ordering::Relaxed));

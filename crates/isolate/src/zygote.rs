@@ -114,12 +114,7 @@ impl Zygote {
 
     /// One command, one answer. A zygote that does not answer in time, or breaks off, or whose caller goes away
     /// before the answer, is killed.
-    pub(crate) async fn exchange(
-        &self,
-        command: &[u8],
-        fd: Option<OwnedFd>,
-        within: Duration,
-    ) -> io::Result<Answer> {
+    pub(crate) async fn exchange(&self, command: &[u8], fd: Option<OwnedFd>, within: Duration) -> io::Result<Answer> {
         let mut control = self.control.lock().await;
         if !self.alive() {
             return Err(io::ErrorKind::BrokenPipe.into());

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{Server, call, in_session, tool};
 
-const NEIGHBOUR: &str = "let n = 0; export default { tools: { run: { run: (input) => ({ n: ++n, twice: input.x * 2 }) } } }";
+const NEIGHBOUR: &str =
+    "let n = 0; export default { tools: { run: { run: (input) => ({ n: ++n, twice: input.x * 2 }) } } }";
 
 struct Attack {
     server: Server,
@@ -125,7 +126,7 @@ async fn neighbour(pool: Arc<Pool>, over: Arc<AtomicBool>) -> Result<(), String>
     while calls < 3 || !over.load(Ordering::Relaxed) {
         let answer = call(&pool, &deployment, &tool("run", r#"{"x": 21}"#)).await;
         match answer.outcome {
-            Ok(bytes) if bytes == &br#"{"n":1,"twice":42}"#[..] => calls += 1,
+            Ok(bytes) if bytes == br#"{"n":1,"twice":42}"#[..] => calls += 1,
             other => return Err(format!("the neighbour's call {calls} went wrong: {other:?}")),
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -143,14 +144,19 @@ fn check(attack: &Attack, index: usize, answer: &Answer) -> Result<(), Failed> {
     if !attack.expect.iter().any(|expected| expected == code) {
         return Err(format!("call {index}: expected {:?}, got {code}: {shown}", attack.expect).into());
     }
-    if code == "ok" && let Some(expected) = &attack.result {
+    if code == "ok"
+        && let Some(expected) = &attack.result
+    {
         let expected = expected.replace("{call}", &index.to_string());
         let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).ok();
         if value(&text).is_none() || value(&text) != value(&expected) {
             return Err(format!("call {index}: expected the result {expected}, got {shown}").into());
         }
     }
-    if code != "ok" && let Some(message) = &attack.message && !text.contains(message) {
+    if code != "ok"
+        && let Some(message) = &attack.message
+        && !text.contains(message)
+    {
         return Err(format!("call {index}: the message lacks `{message}`: {shown}").into());
     }
     // A host that talks about itself to a tenant leaks.

@@ -37,7 +37,9 @@ fn main() {
             runtime.block_on(case.run(subject));
             Ok(())
         });
-        trial.with_ignored_flag(lacks.is_some()).with_kind(lacks.map(|lacks| format!("lacks {lacks:?}")).unwrap_or_default())
+        trial
+            .with_ignored_flag(lacks.is_some())
+            .with_kind(lacks.map(|lacks| format!("lacks {lacks:?}")).unwrap_or_default())
     });
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }
@@ -85,6 +87,7 @@ fn source(behaviour: Behaviour) -> Bytes {
             "async (input) => { switch (input.do) { \
                case 'count': return ++n; \
                case 'spin': while (true); \
+               case 'burn': for (let i = 0; i < 1e6; i++); return null; \
                case 'log': console.log('five!'); return null; \
                case 'ask': await fetch('https://example.com').catch(() => {}); return null; \
                case 'ask_then_sleep': await fetch('https://example.com').catch(() => {}); \

@@ -66,7 +66,11 @@ async fn a_killed_host_takes_everything_along() {
             family.iter().copied().filter(|pid| all.get(pid).is_some_and(|(_, s)| *s != 'Z') && is_ours(pid)).count()
         };
         while living() > 0 {
-            assert!(start.elapsed() < Duration::from_secs(20), "round {round}: {} processes outlive their host", living());
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "round {round}: {} processes outlive their host",
+                living()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -130,7 +130,10 @@ async fn calls_in_one_compartment_run_side_by_side() {
         run(&pool, &server, r#"{"last":true}"#).await
     };
     let (first, second, last) = tokio::join!(first, second, last);
-    assert_eq!((first.unwrap(), second.unwrap(), last.unwrap()), (r#""released""#.into(), r#""released""#.into(), "2".into()));
+    assert_eq!(
+        (first.unwrap(), second.unwrap(), last.unwrap()),
+        (r#""released""#.into(), r#""released""#.into(), "2".into())
+    );
 }
 
 #[tokio::test]
@@ -165,7 +168,12 @@ async fn each_limit_has_its_code() {
         ("return 'x'.repeat(2000);", "result_kb", 1, Code::ResultLimit),
         ("for (let i = 0; i < 100; i++) console.log('x'.repeat(100));", "log_kb", 1, Code::LogLimit),
         ("for (;;) ctx.progress(1);", "log_kb", 1, Code::LogLimit),
-        ("for (let i = 0; i < 9; i++) await fetch('https://example.com').catch(() => {});", "host_calls", 8, Code::HostCallLimit),
+        (
+            "for (let i = 0; i < 9; i++) await fetch('https://example.com').catch(() => {});",
+            "host_calls",
+            8,
+            Code::HostCallLimit,
+        ),
     ];
     for (source, limit, value, code) in cases {
         let server = Server::new(source).limit("cpu_ms", 5000).limit(limit, *value).deploy();

@@ -13,7 +13,7 @@ mod receipt;
 mod wall;
 
 pub use failure::{Code, Failure};
-pub use host::{Host, HostCall, HostReply, HostRefusal, LogLine, NoNetwork};
+pub use host::{Host, HostCall, HostRefusal, HostReply, LogLine, NoNetwork};
 pub use pool::{Pool, PoolSettings, PoolState};
 pub use receipt::{Receipt, Usage};
 pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Request, Seed, Wall};

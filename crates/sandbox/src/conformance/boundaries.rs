@@ -72,7 +72,8 @@ async fn deployments_share_nothing(stage: Arc<Stage>) {
 
 async fn a_shared_compartment_starts_anew_after_its_end(stage: Arc<Stage>) {
     let pool = stage.pool();
-    let server = stage.server(Behaviour::Obey).boundary(Boundary::Server).limits(|limits| limits.time_ms = 1000).deploy();
+    let server =
+        stage.server(Behaviour::Obey).boundary(Boundary::Server).limits(|limits| limits.time_ms = 1000).deploy();
     assert_eq!(call(&pool, &server, &order("count")).await, Ok("1".to_owned()));
     assert_eq!(call(&pool, &server, &order("count")).await, Ok("2".to_owned()));
     assert_eq!(call(&pool, &server, &order("sleep")).await, Err(Code::TimeLimit));
@@ -125,7 +126,8 @@ async fn only_the_spinning_call_hears_of_the_cpu_limit(stage: Arc<Stage>) {
 
 async fn only_the_late_call_hears_of_the_time_limit(stage: Arc<Stage>) {
     let pool = stage.pool();
-    let server = stage.server(Behaviour::Obey).boundary(Boundary::Server).limits(|limits| limits.time_ms = 2000).deploy();
+    let server =
+        stage.server(Behaviour::Obey).boundary(Boundary::Server).limits(|limits| limits.time_ms = 2000).deploy();
     assert_eq!(call(&pool, &server, &order("count")).await, Ok("1".to_owned()));
     let late = spawn(&pool, &server, order("sleep"));
     until("the late call is inside", || stage.wall.calls() == 2).await;

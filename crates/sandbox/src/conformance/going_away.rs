@@ -40,7 +40,11 @@ async fn who_goes_away_frees_the_place_in_a_shared_compartment(stage: Arc<Stage>
         until("the call is inside", || stage.wall.calls() > before).await;
         cancel(sleeper).await;
         assert_eq!(pool.state().running, 0, "time {time}");
-        assert_eq!(call(&pool, &server, &order("count")).await, Ok(time.to_string()), "the others' compartment goes on");
+        assert_eq!(
+            call(&pool, &server, &order("count")).await,
+            Ok(time.to_string()),
+            "the others' compartment goes on"
+        );
     }
 }
 

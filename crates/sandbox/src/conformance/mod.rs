@@ -57,7 +57,7 @@ pub enum Behaviour {
     /// Takes memory without end while it initialises.
     HoardAtStart,
     /// Does what `{"do": …}` says: `count`, `spin`, `sleep` as above; `log` logs `five!`, `ask` makes one host call
-    /// and both give null; `ask_then_sleep` makes one host call and then waits without end.
+    /// and `burn` computes for some ten milliseconds, and all give null; `ask_then_sleep` makes one host call and then waits without end.
     Obey,
 }
 

@@ -160,8 +160,10 @@ async fn the_longest_unused_deployment_makes_room(stage: Arc<Stage>) {
 async fn nothing_is_left_of_the_processes(stage: Arc<Stage>) {
     let pool = stage.pool();
     let living = stage.outside().living;
-    let servers: Vec<_> =
-        boundaries(&stage).into_iter().map(|boundary| stage.server(Behaviour::Obey).boundary(boundary).deploy()).collect();
+    let servers: Vec<_> = boundaries(&stage)
+        .into_iter()
+        .map(|boundary| stage.server(Behaviour::Obey).boundary(boundary).deploy())
+        .collect();
     for server in &servers {
         assert_eq!(call(&pool, server, &order("count")).await, Ok("1".to_owned()));
         let sleeper = spawn(&pool, server, order("sleep"));

@@ -162,7 +162,11 @@ pub(super) async fn run(pool: &Pool, deployment: &Arc<Deployment>) -> Result<Str
 }
 
 /// Calls in a task of its own.
-pub(super) fn spawn(pool: &Arc<Pool>, deployment: &Arc<Deployment>, request: Request) -> JoinHandle<Result<String, Code>> {
+pub(super) fn spawn(
+    pool: &Arc<Pool>,
+    deployment: &Arc<Deployment>,
+    request: Request,
+) -> JoinHandle<Result<String, Code>> {
     let (pool, deployment) = (pool.clone(), deployment.clone());
     tokio::spawn(async move { call(&pool, &deployment, &request).await })
 }

@@ -56,7 +56,8 @@ async fn hoarding_at_the_start_ends_at_the_limit(stage: Arc<Stage>) {
 }
 
 async fn a_source_over_the_limit_is_refused(stage: Arc<Stage>) {
-    let server = stage.server(Behaviour::Echo).limits(|limits| limits.source_kb = 1).source(Bytes::from(vec![b' '; 1025]));
+    let server =
+        stage.server(Behaviour::Echo).limits(|limits| limits.source_kb = 1).source(Bytes::from(vec![b' '; 1025]));
     fails(&stage, server, Code::InitFailed, "source_kb").await;
 }
 
@@ -84,7 +85,8 @@ async fn many_first_callers_start_it_once(stage: Arc<Stage>) {
 /// Servers of a tenant share a compartment, and one of them that does not come up must not be taken for another.
 async fn a_failed_start_costs_its_tenants_other_servers_nothing(stage: Arc<Stage>) {
     let pool = stage.pool();
-    let tenant = |behaviour| stage.server(behaviour).boundary(Boundary::Tenant).limits(|limits| limits.init_time_ms = 500);
+    let tenant =
+        |behaviour| stage.server(behaviour).boundary(Boundary::Tenant).limits(|limits| limits.init_time_ms = 500);
     let first = tenant(Behaviour::Count).limits(|limits| limits.init_time_ms = 10_000).deploy();
     assert_eq!(run(&pool, &first).await, Ok("1".to_owned()));
     for (trouble, code) in [(Behaviour::FailToStart, Code::InitFailed), (Behaviour::SleepAtStart, Code::InitLimit)] {

@@ -45,7 +45,10 @@ struct Turn<'a>(&'a AtomicUsize);
 
 impl Turn<'_> {
     fn take(count: &AtomicUsize, most: usize) -> Option<Turn<'_>> {
-        count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1)).ok().map(|_| Turn(count))
+        count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1))
+            .ok()
+            .map(|_| Turn(count))
     }
 }
 

@@ -137,10 +137,13 @@ impl Pool {
             let within = Duration::from_millis(limits.time_ms);
             let (outcome, used) = compartment.call(request, host.clone(), within).await;
             *usage = used;
+            let lost = outcome.as_ref().is_err_and(|failure| failure.code == Code::CompartmentLost);
+            if lost {
+                plot.doubt_spares();
+            }
             plot.give_back(compartment);
-            match outcome {
-                Err(failure) if failure.code == Code::CompartmentLost && usage.host_calls == 0 && attempt < ATTEMPTS => {}
-                outcome => return outcome,
+            if !lost || usage.host_calls > 0 || attempt == ATTEMPTS {
+                return outcome;
             }
         }
         unreachable!("the loop above only ends by returning")

@@ -123,6 +123,11 @@ impl Plot {
         }
     }
 
+    /// What took one compartment may have taken all that waited beside it, and a caller must not try them one by one.
+    pub(super) fn doubt_spares(&self) {
+        lock(&self.spares).clear();
+    }
+
     /// After a call: the used compartment goes, and spares are grown for the next callers, off the path of this one.
     pub(super) fn give_back(self: &Arc<Plot>, used: Arc<dyn Compartment>) {
         drop(used);

@@ -1,0 +1,173 @@
+//! Whatever a compartment writes: its calls are answered within their limits, and the host neither panics nor grows.
+
+mod rig;
+mod script;
+
+use super::*;
+use proptest::prelude::*;
+use rig::{Ear, Manner, Rig, limits};
+use script::{Ending, arbitrary_json, endings, every_kind, manners, script};
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
+/// What a link may read ahead of the frames it gives out.
+const READ_AHEAD: usize = 16 << 10;
+
+/// Steps the driver until all calls are answered or it ends, as a compartment does, looking at what it holds.
+async fn drive(mut driver: Driver) {
+    while !driver.idle() {
+        let step = driver.step().await;
+        let (unread, asked) = driver.held_bytes();
+        assert!(unread <= 4 + frame_cap(&limits()) + READ_AHEAD, "{unread} bytes wait to become a frame");
+        assert!(asked <= PENDING_BYTES + frame_cap(&limits()), "host calls in progress hold {asked} bytes");
+        if let Err(cause) = step {
+            return driver.end(cause).await;
+        }
+    }
+}
+
+/// Plays the script against calls in flight, on a clock that only moves when nobody has anything to do.
+fn play(bytes: Vec<u8>, ending: Ending, manner: Manner, calls: u64, reads: bool) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime").block_on(async {
+        let start = Instant::now();
+        let mut rig = Rig::new();
+        let child = tokio::spawn(script::speak(rig.child(), bytes, ending, reads));
+        let ear = Arc::new(Ear::new(manner));
+        let answers: Vec<_> = (0..calls).map(|_| rig.begin(&ear)).collect();
+        drive(rig.driver.take().expect("not taken yet")).await;
+        for answer in answers {
+            let (outcome, usage) = answer.await.expect("every caller is answered");
+            if let Ok(result) = outcome {
+                assert!(result.len() as u64 <= limits().result_kb * 1024, "a result of {} bytes", result.len());
+            }
+            assert!(usage.host_calls <= limits().host_calls + 1);
+        }
+        let (heard, logged) = (ear.calls.load(Ordering::SeqCst), ear.logged.load(Ordering::SeqCst));
+        assert!(heard <= calls * limits().host_calls, "{heard} host calls got through");
+        assert!(logged <= calls * limits().log_kb * 1024, "{logged} bytes of log got through");
+        let most = Duration::from_millis(limits().time_ms + 100);
+        assert!(start.elapsed() <= most, "it took {:?}", start.elapsed());
+        rig.assert_killed();
+        child.abort();
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
+
+    #[test]
+    fn any_bytes_are_answered_or_end_it(
+        bytes in prop::collection::vec(any::<u8>(), 0..4096), ending in endings(), manner in manners(), calls in 1u64..3, reads: bool,
+    ) {
+        play(bytes, ending, manner, calls, reads);
+    }
+
+    #[test]
+    fn any_frames_are_answered_or_end_it(
+        bytes in script(), ending in endings(), manner in manners(), calls in 1u64..4, reads: bool,
+    ) {
+        play(bytes, ending, manner, calls, reads);
+    }
+
+    /// One frame of each kind with the same JSON for its meta, each to a driver of its own.
+    #[test]
+    fn any_json_is_a_meta_or_ends_it(
+        json in arbitrary_json(), id in 0u32..3, body in prop::collection::vec(any::<u8>(), 0..32),
+    ) {
+        for kind in every_kind() {
+            let meta = json.to_string();
+            let frame = Frame { kind, id, meta: meta.into_bytes(), body: body.clone() };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+            runtime.expect("a runtime").block_on(async {
+                let mut rig = Rig::new();
+                let answer = rig.begin(&Arc::new(Ear::new(Manner::Refuses)));
+                let mut driver = rig.driver.take().expect("not taken yet");
+                let handled = driver.handle(frame);
+                if let Err(cause) = handled {
+                    driver.end(cause).await;
+                    assert!(answer.await.expect("it is answered").0.is_err());
+                }
+            });
+        }
+    }
+}
+
+/// Frames that cost nothing must not keep the host from looking at the clock.
+#[tokio::test(start_paused = true)]
+async fn a_flood_does_not_outrun_the_clock() {
+    let mut rig = Rig::new();
+    let mut child = rig.child_blocking();
+    child.write_all(&encode(Kind::Running, 1, b"", b"").expect("it fits").repeat(1000)).expect("it fits the socket");
+    let answer = rig.begin(&Arc::new(Ear::new(Manner::Refuses)));
+    let mut driver = rig.driver.take().expect("not taken yet");
+    driver.step().await.expect("there is time");
+    assert!(driver.held_bytes().0 > 0, "more was said and is not heard yet");
+    tokio::time::advance(Duration::from_millis(limits().time_ms)).await;
+    let cause = driver.step().await.expect_err("its time is over, whatever else it says");
+    driver.end(cause).await;
+    assert_eq!(answer.await.expect("it is answered").0.expect_err("no result came").code, Code::TimeLimit);
+    rig.assert_killed();
+}
+
+/// A host that takes its time holds no more than its share, and listens again when it has answered.
+#[test]
+fn large_host_calls_wait_their_turn() {
+    let asked = isolate_wire::HostCall { call: 1, operation: "fetch".to_owned(), meta: "{}".to_owned() };
+    let one = encode_with(Kind::HostCall, 7, &asked, &vec![0; 1 << 20]).expect("it fits");
+    for manner in [Manner::NeverAnswers, Manner::TakesItsTime, Manner::Replies] {
+        play(one.repeat(limits().host_calls as usize + 2), Ending::FallsSilent, manner, 1, true);
+    }
+}
+
+#[test]
+fn an_oversized_length_ends_it_before_the_rest_arrives() {
+    for length in [u32::MAX, u32::try_from(frame_cap(&limits())).expect("small") + 1] {
+        play(length.to_le_bytes().to_vec(), Ending::FallsSilent, Manner::Refuses, 1, true);
+    }
+}
+
+#[tokio::test]
+async fn the_greatest_call_in_flight_decides_what_fits_a_frame() {
+    let mut rig = Rig::new();
+    let ear = Arc::new(Ear::new(Manner::Refuses));
+    let great = rig.begin_with(&ear, Limits { result_kb: 4096, ..limits() });
+    let _small = rig.begin(&ear);
+    let used = Used { cpu_us: 1, memory_kb: 1 };
+    let bytes = encode_with(Kind::Done, 1, &used, &vec![b' '; 4 << 20]).expect("it fits");
+    tokio::spawn(script::speak(rig.child(), bytes, Ending::FallsSilent, true));
+    let mut driver = rig.driver.take().expect("not taken yet");
+    tokio::select! {
+        answer = great => assert_eq!(answer.expect("it is answered").0.expect("it fits").len(), 4 << 20),
+        cause = async { loop { if let Err(cause) = driver.step().await { break cause } } } => panic!("{cause:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_result_above_its_own_limit_is_none() {
+    let mut rig = Rig::new();
+    let answer = rig.begin(&Arc::new(Ear::new(Manner::Refuses)));
+    let meta = serde_json::to_vec(&Used { cpu_us: 1, memory_kb: 1 }).expect("it serialises");
+    let mut driver = rig.driver.take().expect("not taken yet");
+    let frame = Frame { kind: Kind::Done, id: 1, meta, body: vec![b' '; limits().result_kb as usize * 1024 + 1] };
+    let cause = driver.handle(frame).expect_err("it is too long");
+    driver.end(cause).await;
+    assert_eq!(answer.await.expect("it is answered").0.expect_err("it is refused").code, Code::ProtocolViolation);
+}
+
+/// What a call leaves running may say a little more, and no more than a call could.
+#[tokio::test]
+async fn late_words_are_dropped_and_bounded() {
+    let mut rig = Rig::new();
+    let ear = Arc::new(Ear::new(Manner::Refuses));
+    let answer = rig.begin(&ear);
+    let mut driver = rig.driver.take().expect("not taken yet");
+    let meta = serde_json::to_vec(&Used { cpu_us: 1, memory_kb: 1 }).expect("it serialises");
+    assert!(driver.handle(Frame { kind: Kind::Done, id: 1, meta, body: b"1".to_vec() }).is_ok());
+    assert!(answer.await.expect("it is answered").0.is_ok());
+    let late = Frame { kind: Kind::Progress, id: 1, meta: Vec::new(), body: b"1".to_vec() };
+    let most = limits().log_kb * 1024 / LOG_LINE_COST;
+    let taken = (0..=most).take_while(|_| driver.handle(late.clone()).is_ok()).count() as u64;
+    assert!((1..most).contains(&taken), "{taken} late words were taken");
+    assert_eq!(ear.logged.load(Ordering::SeqCst), 0, "they belong to nobody");
+}
