@@ -4,6 +4,7 @@ use crate::account::{Accounts, with_grace};
 use crate::channel::Channel;
 use crate::natives::{self, State};
 use crate::realm::Engine;
+use crate::rejections;
 use crate::server;
 use crate::zygote;
 use isolate_engine::exit_now;
@@ -208,5 +209,10 @@ fn run_timers(engine: &mut Engine) -> Option<Duration> {
 /// Everything that became ready runs before anything else is read.
 fn finish_turn(engine: &mut Engine) {
     engine.isolate.perform_microtask_checkpoint();
-    engine.state().accounts.stop();
+    while rejections::tell(engine) {
+        engine.isolate.perform_microtask_checkpoint();
+    }
+    let state = engine.state();
+    state.send_answers();
+    state.accounts.stop();
 }

@@ -10,6 +10,7 @@ mod channel;
 mod compartment;
 mod natives;
 mod realm;
+mod rejections;
 mod server;
 mod start;
 mod zygote;

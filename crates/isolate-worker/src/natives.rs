@@ -2,6 +2,7 @@
 
 use crate::account::Accounts;
 use crate::channel::{self, Gone};
+use crate::rejections::Rejection;
 use isolate_wire::{FailCode, Failed, HostCall, Kind, Log, Refused, Used, encode_with};
 use std::collections::HashMap;
 
@@ -15,6 +16,10 @@ pub struct State {
     pub accounts: Accounts,
     /// Calls in flight, with the greatest result each may give.
     pub calls: HashMap<u32, u64>,
+    /// Of this turn, not sent yet.
+    pub answers: Vec<Vec<u8>>,
+    /// Rejected in this turn and not handled so far.
+    pub rejections: Vec<Rejection>,
     waiting: HashMap<u32, v8::Global<v8::PromiseResolver>>,
     /// On whose behalf each host call is made.
     asked_by: HashMap<u32, u32>,
@@ -22,6 +27,15 @@ pub struct State {
 }
 
 impl State {
+    /// Sends the answers of the turn that is over.
+    pub fn send_answers(&mut self) {
+        for frame in self.answers.drain(..) {
+            if !self.rehearsing {
+                sent(channel::send_frame(&frame));
+            }
+        }
+    }
+
     /// Of a process that now serves calls.
     pub fn serving(accounts: Accounts) -> State {
         State { serving: true, accounts, ..State::default() }
@@ -76,7 +90,7 @@ fn state<'a>(scope: &'a mut v8::PinScope<'_, '_>) -> &'a mut State {
 }
 
 /// The call whose code is running, 0 if none.
-fn current_call(scope: &mut v8::PinScope<'_, '_>) -> u32 {
+pub fn current_call(scope: &mut v8::PinScope<'_, '_>) -> u32 {
     scope.get_continuation_preserved_embedder_data().uint32_value(scope).unwrap_or(0)
 }
 
@@ -98,10 +112,7 @@ fn done(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, _: Return<'_>) {
     }
     let text = text.to_rust_string_lossy(scope);
     let used = settle(scope, id);
-    let Some(frame) = encode_with(Kind::Done, id, &used, text.as_bytes()) else { isolate_engine::exit_now(0) };
-    if !state(scope).rehearsing {
-        sent(channel::send_frame(&frame));
-    }
+    answer(scope, encode_with(Kind::Done, id, &used, text.as_bytes()));
 }
 
 fn fail(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, _: Return<'_>) {
@@ -119,8 +130,14 @@ fn fail(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, _: Return<'_>) {
 pub fn report_failure(scope: &mut v8::PinScope<'_, '_>, id: u32, code: FailCode, message: String) {
     if state(scope).calls.contains_key(&id) {
         let used = settle(scope, id);
-        sent(channel::send_with(Kind::Failed, id, &Failed { code, message, used }, b""));
+        answer(scope, encode_with(Kind::Failed, id, &Failed { code, message, used }, b""));
     }
+}
+
+/// Answers leave when the turn is over, after what the turn has to say in the log.
+fn answer(scope: &mut v8::PinScope<'_, '_>, frame: Option<Vec<u8>>) {
+    let Some(frame) = frame else { isolate_engine::exit_now(0) };
+    state(scope).answers.push(frame);
 }
 
 fn settle(scope: &mut v8::PinScope<'_, '_>, id: u32) -> Used {

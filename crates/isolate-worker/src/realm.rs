@@ -25,6 +25,7 @@ pub struct Realm {
     pub run_timers: v8::Global<v8::Function>,
     pub clear_timers: v8::Global<v8::Function>,
     pub format_error: v8::Global<v8::Function>,
+    pub report_rejection: v8::Global<v8::Function>,
 }
 
 impl Engine {
@@ -38,6 +39,7 @@ impl Engine {
         isolate.set_allow_atomics_wait(false);
         isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
         isolate.set_host_import_module_dynamically_callback(crate::server::refuse_dynamic_import);
+        isolate.set_promise_reject_callback(crate::rejections::note);
         isolate.set_slot(State::default());
         let spare = Realm::new(&mut isolate)?;
         let mut engine = Engine { realms: Vec::new(), spare: Some(spare), limited: false, isolate };
@@ -140,6 +142,7 @@ impl Realm {
             run_timers: function(web, "runTimers")?,
             clear_timers: function(web, "clearTimers")?,
             format_error: function(web, "formatError")?,
+            report_rejection: function(web, "reportRejection")?,
             context: v8::Global::new(scope, context),
         })
     }

@@ -43,10 +43,13 @@ fn adopt(engine: &mut Engine, realm: &Realm, name: &str, source: &str) -> Result
             return Err(describe(scope, realm, error));
         }
     };
-    // Timers of the initialisation never fire in a call.
+    // Timers of the initialisation never fire in a call, and its stray rejections are not a call's.
     let clear = v8::Local::new(scope, &realm.clear_timers);
     let receiver = v8::undefined(scope).into();
     clear.call(scope, receiver, &[]);
+    if let Some(state) = scope.get_slot_mut::<crate::natives::State>() {
+        state.rejections.clear();
+    }
     Ok(surface)
 }
 
@@ -57,13 +60,14 @@ fn compile(
     name: &str,
     source: &str,
 ) -> Result<(v8::Global<v8::Module>, bool), String> {
-    let as_module = compile_module(engine, realm, name, source);
+    let as_module = compile_module(engine, realm, name, source, 0);
     if let Ok((module, true)) = as_module {
         return Ok((module, false));
     }
-    // On the author's own lines, so that line numbers stay right.
-    let wrapped = format!("export default async function (input, ctx) {{ {source}\n}}");
-    match (compile_module(engine, realm, name, &wrapped), as_module) {
+    // On the author's own lines and columns, so that stack traces are right.
+    const HEAD: &str = "export default async function (input, ctx) { ";
+    let wrapped = format!("{HEAD}{source}\n}}");
+    match (compile_module(engine, realm, name, &wrapped, -(HEAD.len() as i32)), as_module) {
         (Ok((module, _)), _) => Ok((module, true)),
         (Err(_), Err(error)) => Err(error),
         (Err(_), Ok(_)) => Err("the module has no default export: `export default { tools: { … } }`".to_owned()),
@@ -76,6 +80,7 @@ fn compile_module(
     realm: &Realm,
     name: &str,
     source: &str,
+    column: i32,
 ) -> Result<(v8::Global<v8::Module>, bool), String> {
     v8::scope!(let scope, &mut engine.isolate);
     let context = v8::Local::new(scope, &realm.context);
@@ -84,7 +89,7 @@ fn compile_module(
     let module = (|| {
         let resource = v8::String::new(scope, name)?;
         let text = v8::String::new(scope, source)?;
-        let origin = v8::ScriptOrigin::new(scope, resource.into(), 0, 0, false, 0, None, false, false, true, None);
+        let origin = v8::ScriptOrigin::new(scope, resource.into(), 0, column, false, 0, None, false, false, true, None);
         let mut source = v8::script_compiler::Source::new(text, Some(&origin));
         v8::script_compiler::compile_module(scope, &mut source)
     })();

@@ -48,7 +48,7 @@ async fn killed_seeds_cost_nobody_a_call(stage: Arc<Stage>) {
                 }
                 until("spares are ready", || pool.state().spares >= 4).await;
             }
-            (stage.outside().kill_seeds)();
+            stage.strike(stage.outside().kill_seeds).await;
             let heard = run(&pool, &server).await;
             assert_eq!(heard, Ok("{}".to_owned()), "{boundary:?} with {spares} spares, time {time}");
         }
@@ -61,7 +61,7 @@ async fn killed_compartments_cost_nobody_a_call(stage: Arc<Stage>) {
         let server = stage.server(Behaviour::Echo).boundary(boundary).deploy();
         for time in 1..=3 {
             assert_eq!(run(&pool, &server).await, Ok("{}".to_owned()), "{boundary:?}, time {time}");
-            (stage.outside().kill_compartments)();
+            stage.strike(stage.outside().kill_compartments).await;
         }
     }
 }
@@ -72,7 +72,7 @@ async fn a_call_is_tried_again_when_its_compartment_is_killed(stage: Arc<Stage>)
         let server = stage.server(Behaviour::Sleep).boundary(boundary).deploy();
         let sleeper = spawn(&pool, &server, request("{}"));
         until("the call is inside", || stage.wall.calls() > before).await;
-        (stage.outside().kill_compartments)();
+        stage.strike(stage.outside().kill_compartments).await;
         until("it is tried again", || sleeper.is_finished() || stage.wall.calls() > before + 1).await;
         super::stage::cancel(sleeper).await;
     }
@@ -87,7 +87,7 @@ async fn a_call_that_did_something_outside_is_not_tried_again(stage: Arc<Stage>)
             tokio::spawn(async move { ask(&pool, &server, &order("ask_then_sleep"), ear).await })
         };
         until("it did something outside", || ear.calls.load(Ordering::SeqCst) == 1).await;
-        (stage.outside().kill_compartments)();
+        stage.strike(stage.outside().kill_compartments).await;
         let answer = caller.await.expect("no panic");
         assert_eq!(answer.outcome.expect_err("it sleeps").code, Code::CompartmentLost, "{boundary:?}");
         assert_eq!((answer.receipt.host_calls, ear.calls.load(Ordering::SeqCst)), (1, 1), "{boundary:?}");

@@ -130,7 +130,7 @@ impl Case {
     /// Runs it beside a neighbour, and panics if either is not served as it must be.
     pub async fn run(&self, subject: Arc<Subject>) {
         let neighbour = Neighbour::start(&subject).await;
-        (self.run)(Arc::new(Stage::new(subject))).await;
+        (self.run)(neighbour.stage(subject)).await;
         neighbour.stop(self.keeps_seeds).await;
     }
 }

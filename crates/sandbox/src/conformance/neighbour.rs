@@ -3,7 +3,7 @@
 use super::stage::{Stage, run};
 use super::{Behaviour, Subject};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -17,8 +17,8 @@ impl Neighbour {
     /// Starts working, and returns once the first call is answered: the case begins beside one at work.
     pub(super) async fn start(subject: &Arc<Subject>) -> Neighbour {
         let over = Arc::new(AtomicBool::new(false));
-        let served = Arc::new(AtomicUsize::new(0));
         let stage = Stage::new(subject.clone());
+        let served = stage.neighbour.clone();
         let pool = stage.pool();
         let server = stage.server(Behaviour::Count).tenant("neighbour").deploy();
         let (done, count) = (over.clone(), served.clone());
@@ -37,6 +37,13 @@ impl Neighbour {
         });
         super::stage::until("the neighbour works", || served.load(Ordering::SeqCst) > 0 || work.is_finished()).await;
         Neighbour { over, stage, work }
+    }
+
+    /// A stage beside it.
+    pub(super) fn stage(&self, subject: Arc<Subject>) -> Arc<Stage> {
+        let mut stage = Stage::new(subject);
+        stage.neighbour = self.stage.neighbour.clone();
+        Arc::new(stage)
     }
 
     /// Panics if anything went wrong for it. A pool hides a lost seed from callers by planting anew, so that is

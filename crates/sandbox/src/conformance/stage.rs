@@ -9,7 +9,7 @@ use crate::{
 use bytes::Bytes;
 use policy::{Allowance, Ask, Boundary, Limits, permit};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -19,12 +19,14 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) struct Stage {
     subject: Arc<Subject>,
     pub(super) wall: Arc<Watched>,
+    /// How many calls of the neighbour's were served.
+    pub(super) neighbour: Arc<AtomicUsize>,
 }
 
 impl Stage {
     pub(super) fn new(subject: Arc<Subject>) -> Stage {
         let wall = Arc::new(Watched::new(subject.wall.clone()));
-        Stage { subject, wall }
+        Stage { subject, wall, neighbour: Arc::default() }
     }
 
     pub(super) fn has(&self, capability: super::Capability) -> bool {
@@ -54,6 +56,14 @@ impl Stage {
             boundary: Boundary::Call,
             tenant: "subject".to_owned(),
         }
+    }
+
+    /// Does something that takes what the neighbour stands on, and waits until it stands again: more blows than one
+    /// within a call are more than a pool promises to survive.
+    pub(super) async fn strike(&self, blow: fn()) {
+        let served = self.neighbour.load(Ordering::SeqCst);
+        blow();
+        until("the neighbour is served again", || self.neighbour.load(Ordering::SeqCst) > served + 1).await;
     }
 
     /// Waits until nobody holds a seed or a compartment of this stage any more.
