@@ -14,9 +14,19 @@ prepare: # what the build needs from the registries
 	@scripts/web.sh
 
 .PHONY: build
+ifdef RUSTY_V8_ARCHIVE
+# Another V8, linked into the worker (docs/v8.md).
+export RUSTY_V8_ARCHIVE
+build:
+	@scripts/web.sh
+	@$(CARGO) build --release --locked -p bulkhead
+	@$(CARGO) build --release --locked -p isolate-worker --bin isolate-worker --features standalone
+	@rm -f $(RELEASE)/libisolate_worker.so
+else
 build: prepare ## build the program: target/release/bulkhead
 	@$(CARGO) build --release --locked -p bulkhead -p isolate-worker
 	@scripts/carrier.sh $(RELEASE)
+endif
 
 .PHONY: run
 run: build ## build, then show the wall at work on the examples

@@ -177,11 +177,12 @@ pub fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Makes the library that invokes it start `$main` (`fn() -> i32`) in place of the carrier's own `main`,
-/// and interposes the libc calls whose stock behaviour is wrong for a forked, filtered V8.
+/// Makes the library that invokes it start `$main` (`fn() -> i32`) in place of the carrier's own `main`.
 #[macro_export]
 macro_rules! entry {
     ($main:path) => {
+        $crate::interpose!();
+
         mod carrier_entry {
             type Main = unsafe extern "C" fn(
                 $crate::libc::c_int,
@@ -232,7 +233,16 @@ macro_rules! entry {
                     start(worker_main, argc, argv, init, fini, rtld_fini, stack_end)
                 }
             }
+        }
+    };
+}
 
+/// Interposes the libc calls whose stock behaviour is wrong for a forked, filtered V8. Part of [`entry!`]; by itself for a
+/// worker that has V8 linked in and a `main` of its own.
+#[macro_export]
+macro_rules! interpose {
+    () => {
+        mod interposed {
             /// The carrier's V8 marks its heap MADV_DONTFORK; a forked child must keep the heap.
             ///
             /// # Safety

@@ -18,4 +18,10 @@ mod zygote;
 #[global_allocator]
 static ALLOCATOR: isolate_engine::Allocator = isolate_engine::Allocator;
 
+#[cfg(not(feature = "standalone"))]
 isolate_engine::entry!(crate::start::main);
+
+#[cfg(feature = "standalone")]
+isolate_engine::interpose!();
+
+pub use start::main;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 pub struct Carrier {
     /// The executable that carries V8 (docs/v8.md).
     pub executable: PathBuf,
-    /// The worker, preloaded into it.
-    pub library: PathBuf,
+    /// The worker, preloaded into it. `None` for an executable that is the worker itself.
+    pub library: Option<PathBuf>,
     /// Loaded before the worker. For tests that attack from native code.
     pub preload: Vec<PathBuf>,
     /// Added to the otherwise empty environment of the start. For the same tests.
@@ -30,16 +30,22 @@ impl Carrier {
         Carrier::beside(program.parent().unwrap_or(Path::new(".")))
     }
 
-    /// In this folder, unless the variables say otherwise.
+    /// In this folder, unless the variables say otherwise. A worker that is no library has V8 linked in.
     pub fn beside(folder: &Path) -> Result<Carrier, CarrierError> {
-        let executable = locate("the executable with V8", "BULKHEAD_V8", folder, "bulkhead-v8")?;
-        let library = locate("the isolate worker", "BULKHEAD_WORKER", folder, "libisolate_worker.so")?;
+        let alone = folder.join("isolate-worker").is_file() && !folder.join("libisolate_worker.so").is_file();
+        let name = if alone { "isolate-worker" } else { "libisolate_worker.so" };
+        let worker = locate("the isolate worker", "BULKHEAD_WORKER", folder, name)?;
+        let (executable, library) = if worker.extension().is_some_and(|extension| extension == "so") {
+            (locate("the executable with V8", "BULKHEAD_V8", folder, "bulkhead-v8")?, Some(worker))
+        } else {
+            (worker, None)
+        };
         Ok(Carrier { executable, library, preload: Vec::new(), environment: Vec::new() })
     }
 
     /// The value of `LD_PRELOAD`: the libraries in order.
     pub(crate) fn preloads(&self) -> std::ffi::OsString {
-        let all: Vec<_> = self.preload.iter().chain([&self.library]).map(|path| path.as_os_str()).collect();
+        let all: Vec<_> = self.preload.iter().chain(&self.library).map(|path| path.as_os_str()).collect();
         all.join(std::ffi::OsStr::new(":"))
     }
 }
