@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows the isolate wall at work: one good call with its receipt, then hostile ones, each refused with its reason.
 set -uo pipefail
-cd "$(dirname "$(realpath "$0")")/.."
+cd "$(dirname "$(realpath "$0")")/.." || exit 2
 bulkhead=target/release/bulkhead
 
 show() { # file, tool, input, expected outcome, what it is

@@ -244,7 +244,7 @@ fn every_help_has_examples_and_goes_to_stdout() {
         assert!(run.stdout.contains("Examples:\n  bulkhead "), "{args:?}\n{}", run.stdout);
     }
     let run = bulkhead(["--version"]);
-    assert_eq!((run.code, run.stdout), (0, format!("bulkhead {}\n", env!("CARGO_PKG_VERSION"))));
+    assert_eq!((run.code, run.stdout.as_str()), (0, concat!("bulkhead ", env!("CARGO_PKG_VERSION"), "\n")));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn random_place() -> usize {
     let mut bytes = [0; 8];
     // Without randomness the place is merely known.
     let _ = crate::fill_random(&mut bytes);
-    (16 << 40) + (usize::from_le_bytes(bytes) % (32 << 10) << 30)
+    (16 << 40) + ((usize::from_le_bytes(bytes) % (32 << 10)) << 30)
 }
 
 /// Replaces the carrier's code and constants, which are mapped from its file, by copies in huge pages.

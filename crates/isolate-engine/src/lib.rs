@@ -120,7 +120,8 @@ pub fn exit_aborted() -> ! {
 }
 
 /// By which V8 and the C++ library tell want of memory from other reasons to end.
-pub const MEMORY_WORDS: [&str; 6] = ["out of memory", "OOM", "bad_alloc", "invalid size", "size error", "invalid table size"];
+pub const MEMORY_WORDS: [&str; 6] =
+    ["out of memory", "OOM", "bad_alloc", "invalid size", "size error", "invalid table size"];
 
 /// Fills the buffer from the kernel's generator; false if it could not.
 pub fn fill_random(buffer: &mut [u8]) -> bool {

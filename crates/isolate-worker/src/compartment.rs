@@ -57,7 +57,9 @@ pub fn rehearse(engine: &mut Engine) {
         result_bytes: 1 << 20,
         cpu_ms: 1000,
     };
-    let Some(bytes) = encode_with(Kind::Call, REHEARSAL, &call, br#"{"price":1,"text":"x","list":[1,2]}"#) else { return };
+    let Some(bytes) = encode_with(Kind::Call, REHEARSAL, &call, br#"{"price":1,"text":"x","list":[1,2]}"#) else {
+        return;
+    };
     let mut decoder = Decoder::new(bytes.len());
     decoder.push(&bytes);
     *engine.state() = State::serving(Accounts::open_rehearsal());
@@ -135,7 +137,8 @@ fn begin(engine: &mut Engine, frame: &Frame) -> bool {
             let name = v8::String::new(scope, &call.name)?;
             let input = v8::String::new(scope, input)?;
             let run = v8::Local::new(scope, &realm.call);
-            let (receiver, server) = (v8::undefined(scope).into(), v8::Integer::new(scope, if rehearsal { -1 } else { 0 }));
+            let (receiver, server) =
+                (v8::undefined(scope).into(), v8::Integer::new(scope, if rehearsal { -1 } else { 0 }));
             run.call(scope, receiver, &[current.into(), operation.into(), name.into(), server.into(), input.into()])
         })();
         if ran.is_none() {

@@ -158,6 +158,10 @@ unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomD
 
 /// Collections that outgrow what V8 can address end here, too: that is memory, not a fault.
 fn fatal(_file: &str, _line: i32, message: &str) {
-    let code = if isolate_engine::MEMORY_WORDS.iter().any(|m| message.contains(m)) { exit::OUT_OF_MEMORY } else { exit::FATAL };
+    let code = if isolate_engine::MEMORY_WORDS.iter().any(|m| message.contains(m)) {
+        exit::OUT_OF_MEMORY
+    } else {
+        exit::FATAL
+    };
     isolate_engine::exit_now(code)
 }

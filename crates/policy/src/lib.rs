@@ -129,7 +129,9 @@ mod tests {
         for name in LimitName::ALL.iter().copied() {
             let mut ask = Ask::default();
             ask.limits.set(name, Limits::MOST.get(name) + 1);
-            assert!(matches!(permit(&ask, &Allowance::default()), Err(Refusal::AboveMaximum { name: n, .. }) if n == name));
+            assert!(
+                matches!(permit(&ask, &Allowance::default()), Err(Refusal::AboveMaximum { name: n, .. }) if n == name)
+            );
             ask.limits.set(name, Limits::LEAST.get(name).wrapping_sub(1));
             assert!(permit(&ask, &Allowance::default()).is_err(), "{name}");
         }

@@ -94,7 +94,7 @@ pub struct Run {
     env: Vec<(String, String)>,
     dir: Option<PathBuf>,
     stdin: String,
-    stdout: Option<Stdout>,
+    print_to: Option<Stdout>,
     output: OnceLock<Output>,
 }
 
@@ -112,7 +112,7 @@ pub fn bulkhead<'a>(args: impl IntoIterator<Item = &'a str>) -> Run {
         env: Vec::new(),
         dir: None,
         stdin: String::new(),
-        stdout: None,
+        print_to: None,
         output: OnceLock::new(),
     }
 }
@@ -140,12 +140,12 @@ impl Run {
 
     /// Nobody reads what it prints.
     pub fn into_closed_pipe(mut self) -> Run {
-        self.stdout = Some(Stdout::ClosedPipe);
+        self.print_to = Some(Stdout::ClosedPipe);
         self
     }
 
     pub fn into_file(mut self, path: &Path) -> Run {
-        self.stdout = Some(Stdout::File(path.to_owned()));
+        self.print_to = Some(Stdout::File(path.to_owned()));
         self
     }
 
@@ -175,11 +175,11 @@ impl Run {
         if let Some(dir) = &self.dir {
             command.current_dir(dir);
         }
-        if let Some(Stdout::File(path)) = &self.stdout {
+        if let Some(Stdout::File(path)) = &self.print_to {
             command.stdout(std::fs::OpenOptions::new().write(true).open(path).expect("a file to print into"));
         }
         let mut child = command.spawn().expect("the program starts");
-        if let Some(Stdout::ClosedPipe) = &self.stdout {
+        if let Some(Stdout::ClosedPipe) = &self.print_to {
             child.stdout.take();
         }
         // Fits the pipe, or is read; a program that does not want it closes its end.
