@@ -37,6 +37,7 @@ test: prepare ## install what the tests need and run them all
 	@$(CARGO) build --release --locked --workspace
 	@scripts/carrier.sh $(RELEASE)
 	@$(CARGO) test --release --locked --workspace
+	@scripts/types-test.sh
 
 .PHONY: lint
 lint: prepare ## formatting, clippy, dependency rules, shell scripts

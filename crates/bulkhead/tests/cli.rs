@@ -321,8 +321,8 @@ fn it_runs_for_an_unprivileged_user() {
     let dir = Dir::for_everybody();
     support::install(&dir);
     let file = dir.file("prices.js", &std::fs::read_to_string(example("prices.js")).unwrap());
-    let run = bulkhead(["exec", &file, "double_price", r#"{"price": 45}"#]).as_user(&nobody, &dir);
+    let run = bulkhead(["exec", &file, "double_price", r#"{"price": 45}"#]).started_by(&nobody, &dir);
     assert_eq!((run.code, run.stdout.as_str()), (0, "{\"doublePrice\":90}\n"), "{run:?}");
-    let run = bulkhead(["doctor", "--json"]).as_user(&nobody, &dir);
+    let run = bulkhead(["doctor", "--json"]).started_by(&nobody, &dir);
     assert_eq!((run.code, json(&run)["walls"][0]["available"].as_bool()), (0, Some(true)), "{run:?}");
 }

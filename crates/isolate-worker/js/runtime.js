@@ -231,7 +231,11 @@
       const match = exec(pattern, name);
       if (match === null) continue;
       const variables = {};
-      for (let j = 0; j < names.length; j++) variables[names[j]] = decode(match[j + 1]);
+      try {
+        for (let j = 0; j < names.length; j++) variables[names[j]] = decode(match[j + 1]);
+      } catch {
+        continue; // a broken escape is no address of ours
+      }
       return (_input, ctx) => read({ __proto__: null, uri: name, variables }, ctx);
     }
     return undefined;

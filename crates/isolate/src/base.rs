@@ -28,6 +28,8 @@ pub(crate) async fn start(
         .env("LD_PRELOAD", carrier.preloads())
         .env("TZ", "UTC")
         .envs(carrier.environment.iter().map(|(name, value)| (name, value)))
+        // The worker takes no arguments. Should the preload fail, the carrier says its version and ends.
+        .arg("--version")
         .current_dir("/")
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())

@@ -70,6 +70,28 @@ async fn resources_and_prompts_answer() {
     assert_eq!(get.outcome.unwrap(), r#""hello you""#);
     let none = call(&pool, &server, &ask(Operation::Resource, "cfg://nothing", "{}")).await;
     assert_eq!(none.outcome.unwrap_err().code, Code::UnknownTool);
+    let broken = call(&pool, &server, &ask(Operation::Resource, "cfg://%zz/y", "{}")).await;
+    assert_eq!(broken.outcome.unwrap_err().code, Code::UnknownTool);
+}
+
+#[tokio::test]
+async fn an_unhandled_rejection_reaches_the_log() {
+    let pool = pool().await;
+    let server = Server::new("Promise.reject(new Error('stray')); Promise.reject(1).catch(() => {}); return 1;").deploy();
+    let kept = Kept::default();
+    let answer = pool.call(&server, &tool("run", "{}"), kept.host()).await;
+    assert_eq!(answer.outcome.unwrap(), "1");
+    let lines = kept.0.lock().unwrap();
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].text.contains("Error: stray") && lines[0].text.contains("server.js:1:16"), "{:?}", lines[0]);
+}
+
+#[tokio::test]
+async fn a_library_that_is_no_worker_ends_the_start_quickly() {
+    let mut carrier = support::carrier();
+    carrier.library = Some("/nonexistent/libisolate_worker.so".into());
+    let started = isolate::IsolateWall::start(isolate::IsolateSettings::new(carrier)).await;
+    assert!(matches!(started, Err(isolate::WallError::Died(_))));
 }
 
 #[tokio::test]
@@ -208,6 +230,8 @@ async fn initialisation_speaks_with_the_authors_own_stack() {
     assert!(syntax.message.contains("server.js:2:12"), "{syntax}");
     let import = fails("import fs from 'node:fs'; export default {}").await;
     assert!(import.message.contains("cannot import `node:fs`"), "{import}");
+    let timer = "await new Promise((resolve) => setTimeout(resolve, 5)); export default { tools: { run: { run: () => 1 } } }";
+    assert_eq!(run(&pool, &Server::new(timer).deploy(), "{}").await.unwrap(), "1");
     let waits = fails("await new Promise(() => {}); export default {}").await;
     assert!(waits.message.contains("top-level await"), "{waits}");
     let none = fails("export const x = 1;").await;

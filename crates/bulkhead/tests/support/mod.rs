@@ -150,7 +150,7 @@ impl Run {
     }
 
     /// The program installed in `dir`, started with the command of another user.
-    pub fn as_user(mut self, user: &[String], dir: &Dir) -> Run {
+    pub fn started_by(mut self, user: &[String], dir: &Dir) -> Run {
         self.program = user.to_vec();
         self.program.push(dir.path("bulkhead").to_string_lossy().into_owned());
         self.in_dir(dir)
