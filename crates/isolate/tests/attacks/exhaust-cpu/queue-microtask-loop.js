@@ -1,6 +1,5 @@
-// attack: Gives its answer and goes on in microtasks for ever: the answer counts, the rest is nobody's.
-// expect: ok
-// result: {"answered":true}
+// attack: Gives its answer and goes on in microtasks for ever: an answer leaves when its turn is over, which never comes.
+// expect: cpu_limit
 // calls: 3
 
 export default {
