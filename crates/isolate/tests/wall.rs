@@ -77,7 +77,8 @@ async fn resources_and_prompts_answer() {
 #[tokio::test]
 async fn an_unhandled_rejection_reaches_the_log() {
     let pool = pool().await;
-    let server = Server::new("Promise.reject(new Error('stray')); Promise.reject(1).catch(() => {}); return 1;").deploy();
+    let server =
+        Server::new("Promise.reject(new Error('stray')); Promise.reject(1).catch(() => {}); return 1;").deploy();
     let kept = Kept::default();
     let answer = pool.call(&server, &tool("run", "{}"), kept.host()).await;
     assert_eq!(answer.outcome.unwrap(), "1");
@@ -230,7 +231,8 @@ async fn initialisation_speaks_with_the_authors_own_stack() {
     assert!(syntax.message.contains("server.js:2:12"), "{syntax}");
     let import = fails("import fs from 'node:fs'; export default {}").await;
     assert!(import.message.contains("cannot import `node:fs`"), "{import}");
-    let timer = "await new Promise((resolve) => setTimeout(resolve, 5)); export default { tools: { run: { run: () => 1 } } }";
+    let timer =
+        "await new Promise((resolve) => setTimeout(resolve, 5)); export default { tools: { run: { run: () => 1 } } }";
     assert_eq!(run(&pool, &Server::new(timer).deploy(), "{}").await.unwrap(), "1");
     let waits = fails("await new Promise(() => {}); export default {}").await;
     assert!(waits.message.contains("top-level await"), "{waits}");
