@@ -4,9 +4,12 @@
 use bytes::Bytes;
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Allowance, Ask, Boundary, permit};
-use sandbox::{Answer, Deployment, Host, LogLine, NoNetwork, Operation, Pool, PoolSettings, Request};
+use sandbox::{
+    Answer, Compartment, Deployment, Failure, Host, LogLine, NoNetwork, Operation, Pool, PoolSettings, Request,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The same tool that the peers run (`bench/peers`): it tries to read the environment, then doubles a price.
 pub const TOOL: &str = "export default { tools: { run: { input: { type: 'object' }, run(input) { \
@@ -38,27 +41,37 @@ impl Bench {
         })
     }
 
-    pub async fn call(&self, session: &str) -> Answer {
-        let request = Request {
-            operation: Operation::Tool,
-            name: "run".to_owned(),
-            input: Bytes::from_static(br#"{"price": 45}"#),
-            session: Some(session.to_owned()),
-        };
-        self.pool.call(&self.deployment, &request, self.host.clone()).await
+    /// A call by way of the pool. It must succeed, or the numbers would mean nothing.
+    pub async fn must_call(&self, session: &str) -> Answer {
+        let answer = self.pool.call(&self.deployment, &request(session), self.host.clone()).await;
+        check(&answer.outcome);
+        answer
     }
 
-    /// A call that must succeed, or the numbers would mean nothing.
-    pub async fn must_call(&self, session: &str) -> Answer {
-        let answer = self.call(session).await;
-        match &answer.outcome {
-            Ok(bytes) if bytes == &br#"{"doublePrice":90}"#[..] => answer,
-            other => panic!("the call went wrong: {other:?}"),
-        }
+    /// A call of this very compartment.
+    pub async fn call_in(&self, compartment: &dyn Compartment) {
+        let (outcome, _) = compartment.call(&request("0"), self.host.clone(), Duration::from_secs(10)).await;
+        check(&outcome);
     }
 }
 
-/// All processes below this one, oldest first, with the given field of their `/proc` memory file in KiB.
+fn request(session: &str) -> Request {
+    Request {
+        operation: Operation::Tool,
+        name: "run".to_owned(),
+        input: Bytes::from_static(br#"{"price": 45}"#),
+        session: Some(session.to_owned()),
+    }
+}
+
+fn check(outcome: &Result<Bytes, Failure>) {
+    assert!(
+        outcome.as_ref().is_ok_and(|bytes| bytes == &br#"{"doublePrice":90}"#[..]),
+        "a call went wrong: {outcome:?}"
+    );
+}
+
+/// All processes below this one, oldest first.
 pub fn descendants() -> Vec<u32> {
     let mut parents: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -112,31 +112,33 @@ async fn ready(bench: &Bench, row: &Row) {
     }
 }
 
-/// Private memory per compartment: that of many, divided. Compartments for many calls have run the tool once.
+/// Private memory per compartment: that of many, divided. Those for many calls have run the tool once.
 async fn memory(row: &Row) -> Result<Option<u64>, Box<dyn std::error::Error>> {
-    let bench = Bench::new(row.boundary, PoolSettings { sessions: 256, ..PoolSettings::default() }).await?;
+    let bench = Bench::new(row.boundary, PoolSettings::default()).await?;
     let seed = bench.pool.seed(&bench.deployment).await?;
-    let before = total_private();
-    let mut waiting = Vec::new();
-    let held = if row.boundary == Boundary::Server { 1 } else { HELD };
-    for n in 0..held {
-        if row.boundary == Boundary::Call {
-            waiting.push(seed.grow(Growth::OneCall).await?);
-        } else {
-            bench.must_call(&n.to_string()).await;
+    let growth = if row.boundary == Boundary::Call { Growth::OneCall } else { Growth::ManyCalls };
+    let mut held = Vec::new();
+    let mut before = 0;
+    for n in 0..=HELD {
+        let compartment = seed.grow(growth).await?;
+        if growth == Growth::ManyCalls {
+            bench.call_in(&*compartment).await;
+        }
+        held.push(compartment);
+        // The first one makes its zygote's memory shared, which was private until then; it is not counted.
+        if n == 0 {
+            before = settled_private().await;
         }
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let after = total_private();
-    drop(waiting);
-    Ok(match (before, after) {
-        (Some(before), Some(after)) => Some(after.saturating_sub(before) / held as u64),
-        _ => None,
-    })
+    let after = settled_private().await;
+    drop(held);
+    Ok((before > 0).then(|| after.saturating_sub(before) / HELD as u64))
 }
 
-fn total_private() -> Option<u64> {
-    descendants().into_iter().map(private_kb).sum()
+/// Private memory of all processes below this one, in KiB; 0 when it may not be read.
+async fn settled_private() -> u64 {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    descendants().into_iter().filter_map(private_kb).sum()
 }
 
 fn percentile(latencies: &mut [Duration], p: f64) -> f64 {
