@@ -23,7 +23,10 @@ pub struct Bench {
 
 impl Bench {
     /// A pool of its own with one deployment.
-    pub async fn new(boundary: Boundary, settings: PoolSettings) -> Result<Bench, Box<dyn std::error::Error>> {
+    pub async fn new(
+        boundary: Boundary,
+        settings: PoolSettings,
+    ) -> Result<Bench, Box<dyn std::error::Error + Send + Sync>> {
         let carrier = Carrier::find()?;
         let wall = IsolateWall::start(IsolateSettings::new(carrier)).await?;
         let deployment = Deployment {

@@ -12,7 +12,8 @@
   const { keys, freeze } = Object;
   const { apply } = Reflect;
   const { isFinite: isFiniteNumber } = Number;
-  const uncurry = (method) => (receiver, ...args) => apply(method, receiver, args);
+  // uncurry(method)(receiver, …args), made of builtins alone.
+  const uncurry = Function.prototype.bind.bind(Function.prototype.call);
   const then = uncurry(Promise.prototype.then);
   // Of all that works with expressions only this one looks up no method that tenants can replace.
   const exec = uncurry(RegExp.prototype.exec);
@@ -199,24 +200,39 @@
 
   // --- calls -------------------------------------------------------------------------------------------------
 
-  const aborts = new NewMap();
+  // By number: whether it was aborted, and its signal once somebody asked for it, which few tools do.
+  const calls = new NewMap();
 
-  function context(signal) {
+  const log = freeze((...values) => {
+    let line = "";
+    for (let i = 0; i < values.length; i++) {
+      line += (i === 0 ? "" : " ") + (typeof values[i] === "string" ? values[i] : web.inspect(values[i]));
+    }
+    native.log("info", line);
+  });
+
+  const progress = freeze((done, total, message) => {
+    if (typeof done !== "number" || !isFiniteNumber(done)) throw new TypeError("progress must be a finite number");
+    if (total !== undefined && (typeof total !== "number" || !isFiniteNumber(total))) throw new TypeError("total must be a finite number");
+    if (message !== undefined && typeof message !== "string") throw new TypeError("message must be a string");
+    native.progress(stringify({ __proto__: null, progress: done, total, message }));
+  });
+
+  function signalOf(call) {
+    if (call.pair === undefined) {
+      call.pair = web.makeAbort();
+      if (call.aborted) call.pair.abort();
+    }
+    return call.pair.signal;
+  }
+
+  function context(call) {
     return freeze({
       __proto__: null,
-      signal,
-      log: (...values) => {
-        let line = "";
-        for (let i = 0; i < values.length; i++) {
-          line += (i === 0 ? "" : " ") + (typeof values[i] === "string" ? values[i] : web.inspect(values[i]));
-        }
-        native.log("info", line);
-      },
-      progress: (progress, total, message) => {
-        if (typeof progress !== "number" || !isFiniteNumber(progress)) throw new TypeError("progress must be a finite number");
-        if (total !== undefined && (typeof total !== "number" || !isFiniteNumber(total))) throw new TypeError("total must be a finite number");
-        if (message !== undefined && typeof message !== "string") throw new TypeError("message must be a string");
-        native.progress(stringify({ __proto__: null, progress, total, message }));
+      log,
+      progress,
+      get signal() {
+        return signalOf(call);
       },
     });
   }
@@ -268,23 +284,26 @@
     } catch (error) {
       return native.fail(id, "bad_arguments", `the arguments are not JSON: ${error.message}`);
     }
-    const { signal, abort } = web.makeAbort();
-    mapSet(aborts, id, abort);
+    const state = { __proto__: null, aborted: false, pair: undefined };
+    mapSet(calls, id, state);
     then(
-      answer(run, input, context(signal)),
+      answer(run, input, context(state)),
       (json) => {
-        mapDelete(aborts, id);
+        mapDelete(calls, id);
         native.done(id, json);
       },
       (error) => {
-        mapDelete(aborts, id);
+        mapDelete(calls, id);
         native.fail(id, "tool_error", web.formatError(error));
       },
     );
   }
 
   function abort(id) {
-    mapGet(aborts, id)?.();
+    const state = mapGet(calls, id);
+    if (state === undefined) return;
+    state.aborted = true;
+    state.pair?.abort();
   }
 
   return freeze({ __proto__: null, adopt, adoptScript, call, abort });

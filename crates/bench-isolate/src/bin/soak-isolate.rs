@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const CALLERS: u64 = 4;
 const TOLERANCE: f64 = 0.05;
 
-fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn main() -> Result<ExitCode, Box<dyn std::error::Error + Send + Sync>> {
     let calls: u64 = std::env::var("SOAK_CALLS").ok().map_or(Ok(100_000), |text| text.parse())?;
     let settle = (calls / 20).max(100);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -39,7 +39,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     })
 }
 
-async fn run(bench: &Arc<Bench>, calls: u64) -> Result<(), Box<dyn std::error::Error>> {
+async fn run(bench: &Arc<Bench>, calls: u64) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let left = Arc::new(AtomicU64::new(calls));
     let callers: Vec<_> = (0..CALLERS)
         .map(|_| {
