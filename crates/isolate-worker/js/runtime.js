@@ -9,12 +9,14 @@
 
   const { parse, stringify } = JSON;
   const { isArray } = Array;
-  const { keys, freeze } = Object;
+  const { keys, freeze, defineProperties, setPrototypeOf } = Object;
   const { apply } = Reflect;
   const { isFinite: isFiniteNumber } = Number;
   // uncurry(method)(receiver, …args), made of builtins alone.
   const uncurry = Function.prototype.bind.bind(Function.prototype.call);
   const then = uncurry(Promise.prototype.then);
+  const promiseResolve = uncurry(Promise.resolve);
+  const NewPromise = Promise;
   // Of all that works with expressions only this one looks up no method that tenants can replace.
   const exec = uncurry(RegExp.prototype.exec);
   const slice = uncurry(String.prototype.slice);
@@ -200,8 +202,9 @@
 
   // --- calls -------------------------------------------------------------------------------------------------
 
-  // By number: whether it was aborted, and its signal once somebody asked for it, which few tools do.
-  const calls = new NewMap();
+  // Signals by the call's number, made when a tool asks for its own, which few do. `true` for a call that was aborted before.
+  const signals = new NewMap();
+  let asked = false;
 
   const log = freeze((...values) => {
     let line = "";
@@ -218,24 +221,29 @@
     native.progress(stringify({ __proto__: null, progress: done, total, message }));
   });
 
-  function signalOf(call) {
-    if (call.pair === undefined) {
-      call.pair = web.makeAbort();
-      if (call.aborted) call.pair.abort();
-    }
-    return call.pair.signal;
+  function signalOf(id) {
+    const known = mapGet(signals, id);
+    if (known !== undefined && known !== true) return known.signal;
+    const made = web.makeAbort();
+    if (known === true) made.abort();
+    mapSet(signals, id, made);
+    asked = true;
+    return made.signal;
   }
 
-  function context(call) {
-    return freeze({
-      __proto__: null,
-      log,
-      progress,
-      get signal() {
-        return signalOf(call);
-      },
-    });
+  // What a tool is given. Its own, so that making one costs little: the methods are shared.
+  class Context {
+    #id;
+    constructor(id) {
+      this.#id = id;
+    }
+    get signal() {
+      return signalOf(this.#id);
+    }
   }
+  defineProperties(Context.prototype, { log: { value: log, enumerable: true }, progress: { value: progress, enumerable: true } });
+  delete Context.prototype.constructor;
+  freeze(setPrototypeOf(Context.prototype, null));
 
   function findHandler(server, operation, name) {
     if (operation === "tool") return server.script ?? mapGet(server.tools, name);
@@ -257,18 +265,28 @@
     return undefined;
   }
 
-  async function answer(run, input, ctx) {
-    const value = await run(input, ctx);
-    const json = stringify(value === undefined ? null : value);
-    if (json === undefined) throw new TypeError(`the result is not JSON: a ${typeof value}`);
-    return json;
+  function succeed(id, value) {
+    let json;
+    try {
+      json = stringify(value === undefined ? null : value);
+      if (json === undefined) throw new TypeError(`the result is not JSON: a ${typeof value}`);
+    } catch (error) {
+      return fail(id, error);
+    }
+    if (asked) mapDelete(signals, id);
+    native.done(id, json);
+  }
+
+  function fail(id, error) {
+    if (asked) mapDelete(signals, id);
+    native.fail(id, "tool_error", web.formatError(error));
   }
 
   // Trusted code in place of a tenant's, by which a fresh process rehearses a call before it is sealed.
   const rehearsal = { __proto__: null, tools: new NewMap(), script: undefined };
   mapSet(rehearsal.tools, "rehearse", async (input, ctx) => {
     try {
-      return { answer: absent.value, ctx };
+      return { answer: absent.value, log: ctx.log };
     } catch {
       return { double: input.price * 2, text: `a${input.price}`, list: [1, "two", null] };
     }
@@ -284,26 +302,27 @@
     } catch (error) {
       return native.fail(id, "bad_arguments", `the arguments are not JSON: ${error.message}`);
     }
-    const state = { __proto__: null, aborted: false, pair: undefined };
-    mapSet(calls, id, state);
-    then(
-      answer(run, input, context(state)),
-      (json) => {
-        mapDelete(calls, id);
-        native.done(id, json);
-      },
-      (error) => {
-        mapDelete(calls, id);
-        native.fail(id, "tool_error", web.formatError(error));
-      },
-    );
+    let value;
+    try {
+      value = run(input, freeze(new Context(id)));
+      // What is no promise needs none.
+      if ((typeof value !== "object" && typeof value !== "function") || value === null || typeof value.then !== "function") {
+        return succeed(id, value);
+      }
+    } catch (error) {
+      return fail(id, error);
+    }
+    then(promiseResolve(NewPromise, value), (value) => succeed(id, value), (error) => fail(id, error));
   }
 
   function abort(id) {
-    const state = mapGet(calls, id);
-    if (state === undefined) return;
-    state.aborted = true;
-    state.pair?.abort();
+    const known = mapGet(signals, id);
+    if (known === undefined) {
+      mapSet(signals, id, true);
+      asked = true;
+    } else if (known !== true) {
+      known.abort();
+    }
   }
 
   return freeze({ __proto__: null, adopt, adoptScript, call, abort });

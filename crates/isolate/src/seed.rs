@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// The greatest surface a server may show, in bytes of JSON.
 pub(crate) const SURFACE_BYTES: u64 = 1 << 20;
 
-/// A zygote's children share its address layout; after this many, or this long, it is planted anew.
-const WORN_FORKS: u64 = 50_000;
+/// A zygote's children share its address layout. After this many, or this long, it is planted anew.
+const WORN_FORKS: u64 = 2_000;
 const WORN_AGE: Duration = Duration::from_secs(3600);
 
 pub(crate) struct IsolateSeed {

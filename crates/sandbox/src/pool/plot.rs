@@ -210,8 +210,8 @@ impl Plot {
         let worn = planted.seed.as_ref().is_some_and(|seed| seed.alive() && seed.worn());
         drop(planted);
         if worn && let Ok(seed) = wall.plant(self.deployment.clone()).await {
+            // Spares of the old one are as good as ever; they go first, and it goes with the last of them.
             self.planted.lock().await.seed = Some(seed);
-            lock(&self.spares).clear();
         }
     }
 }
