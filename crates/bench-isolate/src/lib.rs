@@ -104,6 +104,12 @@ pub fn private_kb(pid: u32) -> Option<u64> {
     Some(["Private_Clean:", "Private_Dirty:"].iter().map(|field| field_kb(&text, field).unwrap_or(0)).sum())
 }
 
+/// Resident memory of a process in KiB, with what several share divided among them where that may be read (as root).
+pub fn proportional_kb(pid: u32) -> Option<u64> {
+    let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    field_kb(&rollup, "Pss:").or_else(|| resident_kb(pid))
+}
+
 /// Resident memory of a process in KiB.
 pub fn resident_kb(pid: u32) -> Option<u64> {
     field_kb(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS:")
