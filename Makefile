@@ -36,8 +36,8 @@ run: build ## build, then show the wall at work on the examples
 test: prepare ## install what the tests need and run them all
 	@$(CARGO) build --release --locked --workspace
 	@scripts/carrier.sh $(RELEASE)
-	@$(CARGO) test --release --locked --workspace
 	@scripts/types-test.sh
+	@scripts/test.sh
 
 .PHONY: lint
 lint: prepare ## formatting, clippy, dependency rules, shell scripts
