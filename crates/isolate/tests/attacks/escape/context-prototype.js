@@ -1,6 +1,6 @@
 // attack: Climbs from the context object to a constructor, and tries to change what the next reader of it sees.
 // expect: ok
-// result: {"prototype":null,"changed":false}
+// result: {"prototype":null,"changed":false,"constructor":"undefined"}
 
 export default {
   tools: {
@@ -11,7 +11,9 @@ export default {
         let changed = false;
         for (const attempt of [
           () => (ctx.log = () => {}),
-          () => delete ctx.signal,
+          () => delete Object.getPrototypeOf(ctx).signal,
+          () => (Object.getPrototypeOf(ctx).progress = () => {}),
+          () => Object.setPrototypeOf(Object.getPrototypeOf(ctx), { tenant: "other" }),
           () => Object.setPrototypeOf(ctx, { tenant: "other" }),
           () => Object.defineProperty(ctx, "limits", { value: {} }),
         ]) {
@@ -20,7 +22,7 @@ export default {
             changed = true;
           } catch {}
         }
-        return { prototype: Object.getPrototypeOf(ctx), changed };
+        return { prototype: Object.getPrototypeOf(Object.getPrototypeOf(ctx)), changed, constructor: typeof ctx.constructor };
       },
     },
   },
