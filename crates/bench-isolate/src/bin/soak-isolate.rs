@@ -61,13 +61,12 @@ async fn run(bench: &Arc<Bench>, calls: u64) -> Result<(), Box<dyn std::error::E
     Ok(())
 }
 
-/// Of the host, and of the processes that stay: waiting compartments come and go.
+/// Of the host, and of everything below it, each page counted once. The deployment is planted anew before, so that both
+/// looks see the same: one base zygote that has been there all along, one deployment zygote, and what waits.
 async fn resident(bench: &Bench) -> (u64, u64) {
-    // Spares that are let go leave the zygotes: the keeper, process 1 and the deployment's zygote.
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let spares = bench.pool.state().spares;
-    let mut all = descendants();
-    all.truncate(all.len().saturating_sub(spares));
-    let zygotes = all.into_iter().filter_map(proportional_kb).sum();
+    bench.pool.release(&bench.deployment.id);
+    bench.must_call("0").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let zygotes = descendants().into_iter().filter_map(proportional_kb).sum();
     (resident_kb(std::process::id()).unwrap_or(0), zygotes)
 }
