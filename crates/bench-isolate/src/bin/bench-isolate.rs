@@ -4,7 +4,7 @@
 //! As for the peers, latency stops at the answer; taking down and making ready is outside it but inside calls/s.
 //! Because they go on in the background here, latency is measured with a pause between calls, and calls/s without.
 
-use bench_isolate::{Bench, descendants, private_kb};
+use bench_isolate::{Bench, cpu_time, descendants, private_kb};
 use policy::Boundary;
 use sandbox::{Growth, PoolSettings};
 use serde_json::json;
@@ -41,8 +41,12 @@ const ROWS: [Row; 4] = [
 
 fn main() -> Result<(), Failure> {
     let quick = std::env::var("BENCH_QUICK").is_ok_and(|value| value == "1");
+    let only = std::env::var("BENCH_ONLY").ok();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for row in ROWS {
+        if only.as_ref().is_some_and(|only| only != row.name) {
+            continue;
+        }
         // In a task, as a gateway's calls are: the main thread would have to be woken for every event.
         let measured = runtime.spawn(async move { measure(&row, if quick { 300 } else { 3000 }).await });
         println!("{}", runtime.block_on(measured)??);
@@ -70,6 +74,7 @@ async fn measure(row: &Row, calls: usize) -> Result<serde_json::Value, Failure> 
     }
     let alone = start.elapsed();
 
+    let used = cpu_time();
     let start = Instant::now();
     let tasks: Vec<_> = (0..16)
         .map(|n: usize| {
@@ -90,6 +95,8 @@ async fn measure(row: &Row, calls: usize) -> Result<serde_json::Value, Failure> 
         together.extend(task.await?);
     }
     let crowded = start.elapsed();
+    // Of all processes, also for what is made ready meanwhile: one compartment per call.
+    let cpu = cpu_time().saturating_sub(used);
     let memory_kb = memory(row).await?;
     Ok(json!({
         "name": row.name,
@@ -99,6 +106,7 @@ async fn measure(row: &Row, calls: usize) -> Result<serde_json::Value, Failure> 
         "memory_kb": memory_kb,
         "concurrent16_p50_ms": percentile(&mut together, 0.50),
         "concurrent16_calls_per_s": per_second(together.len(), crowded),
+        "concurrent16_cpu_us": cpu.as_micros() as u64 / together.len().max(1) as u64,
         "calls": calls,
         "note": row.note,
     }))
