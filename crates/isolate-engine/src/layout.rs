@@ -4,8 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// V8 asks for its heap in chunks of this size.
 const CHUNK: usize = 256 << 10;
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
+pub(crate) const PAGE: usize = 4096;
+
+/// Where V8's chunks begin, and where the next one goes.
+static FIRST: AtomicUsize = AtomicUsize::new(0);
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// `mmap`, with V8's random hints replaced by neighbouring ones.
@@ -27,12 +31,17 @@ pub unsafe fn map(
     let fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
     let hint = if hint.is_null() || fixed || fd != -1 { hint } else { neighbour(length) as *mut libc::c_void };
     // SAFETY: the caller's arguments; a hint is only a wish, the kernel never replaces a mapping for it.
-    unsafe { libc::syscall(libc::SYS_mmap, hint, length, protection, flags, fd, offset) as *mut libc::c_void }
+    let mapped = unsafe { libc::syscall(libc::SYS_mmap, hint, length, protection, flags, fd, offset) };
+    if mapped != -1 {
+        note(mapped as usize, length, Some(protection));
+    }
+    mapped as *mut libc::c_void
 }
 
 fn neighbour(length: usize) -> usize {
     if NEXT.load(Ordering::Relaxed) == 0 {
-        NEXT.store(random_place(), Ordering::Relaxed);
+        FIRST.store(random_place(), Ordering::Relaxed);
+        NEXT.store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
     }
     // A chunk is asked for with as much again to align it by, which is given back at once.
     let step = if length <= 2 * CHUNK { CHUNK } else { length.next_multiple_of(CHUNK) };
@@ -47,84 +56,93 @@ fn random_place() -> usize {
     (16 << 40) + ((usize::from_le_bytes(bytes) % (32 << 10)) << 30)
 }
 
-/// Replaces the carrier's code and constants, which are mapped from its file, by copies in huge pages.
+/// What V8 holds of the addresses it was given by [`neighbour`], page by page: whether it can be written to.
+/// A zygote in its jail has no other way to know. Beyond what the table covers nothing is known.
+struct Writable(std::cell::UnsafeCell<[u8; COVERED / PAGE / 8]>);
+
+// SAFETY: a worker has one thread.
+unsafe impl Sync for Writable {}
+
+static WRITABLE: Writable = Writable(std::cell::UnsafeCell::new([0; COVERED / PAGE / 8]));
+
+/// As much as the greatest heap, with room for what was given back meanwhile.
+const COVERED: usize = 4 << 30;
+
+/// Takes note of a protection that was given to a range, `None` when it was unmapped.
+fn note(start: usize, length: usize, protection: Option<libc::c_int>) {
+    let first = FIRST.load(Ordering::Relaxed);
+    let end = start.saturating_add(length).next_multiple_of(PAGE);
+    if first == 0 || start < first || end > first + COVERED {
+        return;
+    }
+    // Compiled code is left alone, with whatever is both.
+    let both = libc::PROT_WRITE | libc::PROT_EXEC;
+    let writable = protection.is_some_and(|protection| protection & both == libc::PROT_WRITE);
+    // SAFETY: one thread, and nobody holds a reference to the table outside this function and `writable`.
+    let table = unsafe { &mut *WRITABLE.0.get() };
+    for page in (start - first) / PAGE..(end - first) / PAGE {
+        let bit = 1 << (page % 8);
+        if writable { table[page / 8] |= bit } else { table[page / 8] &= !bit }
+    }
+}
+
+/// Whether the address is one that [`neighbour`] could have given.
+pub(crate) fn manages(address: usize) -> bool {
+    let first = FIRST.load(Ordering::Relaxed);
+    first != 0 && (first..first + COVERED).contains(&address)
+}
+
+/// The ranges of V8's chunks that can be written to.
+pub(crate) fn writable() -> impl Iterator<Item = (usize, usize)> {
+    let (first, next) = (FIRST.load(Ordering::Relaxed), NEXT.load(Ordering::Relaxed));
+    let pages = ((next - first) / PAGE + 2 * CHUNK / PAGE).min(COVERED / PAGE);
+    // SAFETY: one thread; the reference ends with each look.
+    let is = move |page: usize| page < pages && unsafe { (*WRITABLE.0.get())[page / 8] } & (1 << (page % 8)) != 0;
+    let mut page = 0;
+    std::iter::from_fn(move || {
+        let start = (page..pages).find(|page| is(*page))?;
+        page = (start..=pages).find(|page| !is(*page))?;
+        Some((first + start * PAGE, first + page * PAGE))
+    })
+}
+
+/// `munmap`, noted.
 ///
-/// A fork does not inherit the page tables of a file's pages and takes a fault for every piece it touches again;
-/// huge pages it inherits with one entry each. Costs the copy's memory once per base zygote, shared by all its forks.
-pub fn copy_code_into_huge_pages(executable: &str) -> std::io::Result<usize> {
-    let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let mut copied = 0;
-    for line in maps.lines() {
-        let Some(mapping) = Mapping::parse(line) else { continue };
-        if mapping.path == executable && mapping.end - mapping.start >= 2 * HUGE_PAGE {
-            // The middle that consists of whole huge pages.
-            let start = mapping.start.next_multiple_of(HUGE_PAGE);
-            let length = (mapping.end - start) / HUGE_PAGE * HUGE_PAGE;
-            // SAFETY: the range lies within one private, unwritable mapping of this process, as just read.
-            unsafe { replace_by_copy(start, length, mapping.protection)? };
-            copied += length;
-        }
-    }
-    Ok(copied)
-}
-
-struct Mapping<'a> {
-    start: usize,
-    end: usize,
-    protection: libc::c_int,
-    path: &'a str,
-}
-
-impl Mapping<'_> {
-    /// A line of `/proc/self/maps`, if it is a private mapping of a file that cannot be written to.
-    fn parse(line: &str) -> Option<Mapping<'_>> {
-        let mut fields = line.split_ascii_whitespace();
-        let (start, end) = fields.next()?.split_once('-')?;
-        let protection = match fields.next()? {
-            "r-xp" => libc::PROT_READ | libc::PROT_EXEC,
-            "r--p" => libc::PROT_READ,
-            _ => return None,
-        };
-        let path = fields.nth(3)?;
-        let start = usize::from_str_radix(start, 16).ok()?;
-        Some(Mapping { start, end: usize::from_str_radix(end, 16).ok()?, protection, path })
-    }
-}
-
 /// # Safety
-/// `start..start + length` must lie in one private mapping with this protection that nobody writes to.
-unsafe fn replace_by_copy(start: usize, length: usize, protection: libc::c_int) -> std::io::Result<()> {
-    // SAFETY: fresh memory is mapped with room to align it, filled with the bytes of the range, given the same
-    // protection, and moved over the range in one step: at every moment the range holds the same bytes.
-    unsafe {
-        let (read_write, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let fresh = libc::mmap(std::ptr::null_mut(), length + HUGE_PAGE, read_write, private, -1, 0);
-        if fresh == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error());
-        }
-        let aligned = (fresh as usize).next_multiple_of(HUGE_PAGE);
-        // Where the kernel has no huge pages to give, small ones do.
-        libc::syscall(libc::SYS_madvise, aligned, length, libc::MADV_HUGEPAGE);
-        std::ptr::copy_nonoverlapping(start as *const u8, aligned as *mut u8, length);
-        if libc::mprotect(aligned as *mut libc::c_void, length, protection) != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        let moved = libc::mremap(aligned as *mut libc::c_void, length, length, flags, start as *mut libc::c_void);
-        if moved == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error());
-        }
-        // What was mapped only for alignment, before and after.
-        let before = aligned - fresh as usize;
-        if before > 0 {
-            libc::munmap(fresh, before);
-        }
-        let after = HUGE_PAGE - before;
-        if after > 0 {
-            libc::munmap((aligned + length) as *mut libc::c_void, after);
-        }
+/// As `munmap(2)`.
+pub unsafe fn unmap(start: *mut libc::c_void, length: usize) -> libc::c_int {
+    // SAFETY: the caller's arguments, passed on.
+    let result = unsafe { libc::syscall(libc::SYS_munmap, start, length) as libc::c_int };
+    if result == 0 {
+        note(start as usize, length, None);
     }
-    Ok(())
+    result
+}
+
+/// `mprotect`, noted.
+///
+/// # Safety
+/// As `mprotect(2)`.
+pub unsafe fn protect(start: *mut libc::c_void, length: usize, protection: libc::c_int) -> libc::c_int {
+    // SAFETY: the caller's arguments, passed on.
+    let result = unsafe { libc::syscall(libc::SYS_mprotect, start, length, protection) as libc::c_int };
+    if result == 0 {
+        note(start as usize, length, Some(protection));
+    }
+    result
+}
+
+/// Has the C allocator take large blocks from its heap instead of mapping each by itself: what is in the heap when
+/// it is frozen stays together. Call before V8 starts; [`scatter`] ends it.
+pub fn gather() {
+    // SAFETY: changes a number of the allocator's.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20) };
+}
+
+/// The C library's own threshold again, so that large blocks are given back when they are freed.
+pub fn scatter() {
+    // SAFETY: changes a number of the allocator's.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10) };
 }
 
 /// Gives free memory of the C allocator back to the system.

@@ -7,6 +7,7 @@
 //! V8 is started single-threaded, with its single-threaded platform: a process that is to be forked
 //! with a live isolate must not have other threads.
 
+pub mod image;
 pub mod layout;
 
 /// The branch of V8 that the crate `v8` binds. Checked at build by `scripts/v8.sh` and again by [`start`].
@@ -293,6 +294,30 @@ macro_rules! interpose {
             ) -> *mut $crate::libc::c_void {
                 // SAFETY: the caller's arguments, passed on.
                 unsafe { $crate::layout::map(hint, length, protection, flags, fd, offset) }
+            }
+
+            /// See `layout::unmap`.
+            ///
+            /// # Safety
+            /// As `munmap(2)`.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn munmap(start: *mut $crate::libc::c_void, length: usize) -> $crate::libc::c_int {
+                // SAFETY: the caller's arguments, passed on.
+                unsafe { $crate::layout::unmap(start, length) }
+            }
+
+            /// See `layout::protect`.
+            ///
+            /// # Safety
+            /// As `mprotect(2)`.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn mprotect(
+                start: *mut $crate::libc::c_void,
+                length: usize,
+                protection: $crate::libc::c_int,
+            ) -> $crate::libc::c_int {
+                // SAFETY: the caller's arguments, passed on.
+                unsafe { $crate::layout::protect(start, length, protection) }
             }
 
             /// Standard output and standard error lead nowhere; see `silence`.

@@ -35,6 +35,8 @@ pub enum Kind {
     Refuse = 7,
     /// host → process: abort call `id`, politely.
     Abort = 8,
+    /// host → zygote: put your memory into the file that comes with the frame. Body its length, 8 bytes.
+    Freeze = 9,
 
     /// zygote → host: up and jailed. Meta [`Hello`].
     Hello = 64,
@@ -58,11 +60,13 @@ pub enum Kind {
     Running = 73,
     /// carrier → host: could not start. Body the reason.
     StartFailed = 74,
+    /// zygote → host: done, and the file is let go. Body how much of it was used, 8 bytes.
+    Frozen = 75,
 }
 
 impl Kind {
     fn from_u8(number: u8) -> Option<Kind> {
-        const ALL: [Kind; 19] = [
+        const ALL: [Kind; 21] = [
             Kind::Start,
             Kind::Fork,
             Kind::Reap,
@@ -71,6 +75,7 @@ impl Kind {
             Kind::Reply,
             Kind::Refuse,
             Kind::Abort,
+            Kind::Freeze,
             Kind::Hello,
             Kind::Forked,
             Kind::Reaped,
@@ -82,6 +87,7 @@ impl Kind {
             Kind::Progress,
             Kind::Running,
             Kind::StartFailed,
+            Kind::Frozen,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == number)
     }

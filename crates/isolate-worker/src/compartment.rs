@@ -6,21 +6,20 @@ use crate::natives::{self, State};
 use crate::realm::Engine;
 use crate::rejections;
 use crate::server;
-use crate::zygote;
+use crate::zygote::{self, Sealing};
 use isolate_engine::exit_now;
 use isolate_wire::{Call, Decoder, FailCode, Fork, Frame, Kind, Load, Operation, Refused, encode_with};
 use jail::process;
-use jail::seccomp::Filter;
 use std::time::Duration;
 
 /// Serves one call and ends. What waits here ready is a whole process of its own.
 ///
 /// Neither this nor [`serve_many`] returns: taking V8 down in good order would cost more than the call.
-pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, filter: &Filter) -> ! {
-    rehearse(&mut engine);
+pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, sealing: &Sealing) -> ! {
+    touch(&mut engine, sealing);
     // Armed before the filter takes away the means to change it.
     let budget = Duration::from_millis(fork.cpu_ms);
-    if process::arm_cpu_timer(Some(with_grace(budget))).is_err() || filter.install().is_err() {
+    if process::arm_cpu_timer(Some(with_grace(budget))).is_err() || sealing.call.install().is_err() {
         exit_now(1);
     }
     *engine.state() = State::serving(Accounts::open_one());
@@ -33,14 +32,22 @@ pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, filter: 
 }
 
 /// Serves calls, several at a time, until the host closes the channel.
-pub fn serve_many(mut engine: Engine, mut channel: Channel, filter: &Filter) -> ! {
-    rehearse(&mut engine);
-    if filter.install().is_err() {
+pub fn serve_many(mut engine: Engine, mut channel: Channel, sealing: &Sealing) -> ! {
+    touch(&mut engine, sealing);
+    if sealing.serve.install().is_err() {
         exit_now(1);
     }
     *engine.state() = State::serving(Accounts::open_many());
     while turn(&mut engine, &mut channel) {}
     exit_now(0)
+}
+
+/// Touches what every call touches, before anything is counted.
+pub fn touch(engine: &mut Engine, sealing: &Sealing) {
+    if let Some(image) = &sealing.image {
+        image.touch_code();
+    }
+    rehearse(engine);
 }
 
 /// The number that no call has, and the server that no tenant deploys.

@@ -4,6 +4,7 @@ use crate::channel::{self, Channel, Gone};
 use crate::realm::Engine;
 use crate::zygote::{self, Sealing};
 use isolate_engine::Compiler;
+use isolate_engine::image::Image;
 use isolate_wire::{Hello, Kind, Start, VERSION};
 use jail::confine::Confinement;
 use jail::namespaces::{self, Plan, Side};
@@ -38,21 +39,18 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
         namespaces::outlive(init);
     }
 
-    if start.quick_forks {
-        let carrier = std::fs::read_link("/proc/self/exe").map_err(text)?;
-        isolate_engine::layout::copy_code_into_huge_pages(&carrier.to_string_lossy()).map_err(text)?;
-    }
+    isolate_engine::layout::gather();
 
     // From here on this is process 1 of its own namespace. V8 comes up before the files disappear.
     let compiler = if start.jit { Compiler::Jit } else { Compiler::Jitless };
     isolate_engine::start(compiler)?;
     let engine = Engine::new(start.heap_mb)?;
-    let sealing = Sealing {
-        call: Filter::load(PolicyName::IsolateCall, start.jit).map_err(text)?,
-        serve: Filter::load(PolicyName::IsolateServe, start.jit).map_err(text)?,
-        data_in_use: jail::limits::data_in_use().map_err(text)?,
-    };
     let zygote_filter = Filter::load(PolicyName::IsolateZygote, start.jit).map_err(text)?;
+    let on_top = |name| Filter::load_on_top(name, PolicyName::IsolateZygote, start.jit).map_err(text);
+    let (call, serve) = (on_top(PolicyName::IsolateCall)?, on_top(PolicyName::IsolateServe)?);
+    isolate_engine::layout::scatter();
+    let image = if start.quick_forks { Some(Image::freeze().map_err(text)?) } else { None };
+    let sealing = Sealing { call, serve, image, data_in_use: jail::limits::data_in_use().map_err(text)? };
     let confinement = Confinement {
         address_space: 64 << 30,
         data: sealing.data_in_use + (start.heap_mb << 20) + (64 << 20),

@@ -4,6 +4,7 @@ use crate::channel::{self, Channel, Gone};
 use crate::compartment;
 use crate::realm::Engine;
 use crate::server;
+use isolate_engine::image::Image;
 use isolate_wire::{Ended, FailCode, Failed, Fork, Kind, Load, Role, Used};
 use jail::process::{self, Exit};
 use jail::seccomp::Filter;
@@ -14,6 +15,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 pub struct Sealing {
     pub call: Filter,
     pub serve: Filter,
+    /// What of the base zygote was frozen, if it was.
+    pub image: Option<Image>,
     /// Of the base zygote: what memory limits are counted from.
     pub data_in_use: u64,
 }
@@ -22,7 +25,7 @@ pub struct Sealing {
 /// each fork leaves the loop as a process of its own.
 pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
     let mut ended = HashMap::new();
-    let Ok(mut resident_kb) = fresh_resident_kb(&mut engine) else { return 1 };
+    let Ok(mut resident_kb) = fresh_resident_kb(&mut engine, &sealing) else { return 1 };
     loop {
         let Ok((frame, fd)) = channel.receive_with_fd() else { return 0 };
         collect(&mut ended);
@@ -37,15 +40,16 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
                             return 1;
                         }
                         match fork.role {
-                            Role::Zygote => fresh_resident_kb(&mut engine).map(|kb| resident_kb = kb),
-                            Role::Call => compartment::serve_one(engine, channel, &fork, &sealing.call),
-                            Role::Serve => compartment::serve_many(engine, channel, &sealing.serve),
+                            Role::Zygote => fresh_resident_kb(&mut engine, &sealing).map(|kb| resident_kb = kb),
+                            Role::Call => compartment::serve_one(engine, channel, &fork, &sealing),
+                            Role::Serve => compartment::serve_many(engine, channel, &sealing),
                         }
                     }
                     Err(gone) => Err(gone),
                 },
                 Err(_) => Err(Gone),
             },
+            (Kind::Freeze, Some(file)) => freeze(&mut engine, &sealing, file, &frame.body),
             (Kind::Load, _) => load(&mut engine, &frame),
             (Kind::Reap, _) => reap(&mut ended, frame.id, resident_kb),
             _ => Err(Gone),
@@ -57,11 +61,11 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
 }
 
 /// Resident memory of a fork that has done nothing yet: what the peaks of others are counted from.
-fn fresh_resident_kb(engine: &mut Engine) -> Result<u64, Gone> {
+fn fresh_resident_kb(engine: &mut Engine, sealing: &Sealing) -> Result<u64, Gone> {
     match process::fork_with_pidfd().map_err(|_| Gone)? {
         process::Fork::Parent(forked) => process::wait(forked.pid).map(|exit| exit.peak_rss_kb).map_err(|_| Gone),
         process::Fork::Child => {
-            compartment::rehearse(engine);
+            compartment::touch(engine, sealing);
             isolate_engine::exit_now(0)
         }
     }
@@ -111,6 +115,23 @@ fn load(engine: &mut Engine, frame: &isolate_wire::Frame) -> Result<(), Gone> {
     process::arm_cpu_timer(None).map_err(|_| Gone)?;
     engine.tidy();
     answer_load(loaded)
+}
+
+/// Freezes this process's memory into the host's file: what is forked from here on finds it there.
+fn freeze(engine: &mut Engine, sealing: &Sealing, file: OwnedFd, length: &[u8]) -> Result<(), Gone> {
+    let most = length.try_into().map(u64::from_le_bytes).map_err(|_| Gone)?;
+    let most = usize::try_from(most).map_err(|_| Gone)?;
+    // The filter knows the file by this number only.
+    process::keep_only(&[(channel::FD, channel::FD), (file.as_raw_fd(), jail::IMAGE_FD)]).map_err(|_| Gone)?;
+    std::mem::forget(file);
+    let used = match &sealing.image {
+        Some(image) => image.freeze_again(jail::IMAGE_FD, most).map_err(|_| Gone)?,
+        None => 0,
+    };
+    process::keep_only(&[(channel::FD, channel::FD)]).map_err(|_| Gone)?;
+    // What was written to since is inherited with its neighbourhood, and need not be found again.
+    compartment::rehearse(engine);
+    channel::send(Kind::Frozen, 0, b"", &(used as u64).to_le_bytes())
 }
 
 pub fn answer_load(loaded: Result<String, String>) -> Result<(), Gone> {

@@ -10,6 +10,7 @@ use policy::Limits;
 use sandbox::{Code, Compartment, Deployment, Failure, Future, Growth, Seed};
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The greatest surface a server may show, in bytes of JSON.
@@ -19,11 +20,16 @@ pub(crate) const SURFACE_BYTES: u64 = 1 << 20;
 const WORN_FORKS: u64 = 2_000;
 const WORN_AGE: Duration = Duration::from_secs(3600);
 
+/// After this many forks, cheaper ones are worth their price.
+const BUSY_FORKS: u64 = 16;
+
 pub(crate) struct IsolateSeed {
     zygote: Arc<Zygote>,
     limits: Limits,
     surface: Box<RawValue>,
     planted: Instant,
+    /// Whether someone has seen to it that it is frozen.
+    frozen: AtomicBool,
 }
 
 /// Forks a zygote off the base and has it evaluate the server, under the limits of initialisation.
@@ -37,7 +43,8 @@ pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result
     let cause = match answer {
         Ok((frame, _)) => {
             let surface = read_loaded(&frame)?;
-            return Ok(IsolateSeed { zygote, limits: limits.clone(), surface, planted: Instant::now() });
+            let (planted, frozen) = (Instant::now(), AtomicBool::new(false));
+            return Ok(IsolateSeed { zygote, limits: limits.clone(), surface, planted, frozen });
         }
         Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Cause::Limit(Code::TimeLimit),
         Err(error) => match error.get_ref().and_then(|e| e.downcast_ref::<isolate_wire::Malformed>()) {
@@ -79,6 +86,16 @@ pub(crate) fn lost(limits: &Limits) -> Failure {
     verdict(&Cause::Closed, None, limits, During::Initialisation)
 }
 
+impl IsolateSeed {
+    /// A zygote that many calls come to is frozen, once. It costs it some milliseconds and a copy of its memory.
+    async fn freeze_if_busy(&self) {
+        if self.zygote.forks() >= BUSY_FORKS && !self.frozen.swap(true, Ordering::Relaxed) {
+            // Without, it forks as before; if it was lost, the next fork tells.
+            let _ = self.zygote.freeze((self.limits.memory_mb + 64) << 20).await;
+        }
+    }
+}
+
 impl Seed for IsolateSeed {
     fn surface(&self) -> &RawValue {
         &self.surface
@@ -90,6 +107,7 @@ impl Seed for IsolateSeed {
                 Growth::OneCall => Role::Call,
                 Growth::ManyCalls => Role::Serve,
             };
+            self.freeze_if_busy().await;
             let fork = Fork { role, memory_mb: self.limits.memory_mb, cpu_ms: self.limits.cpu_ms };
             let forked = self.zygote.fork(&fork).await.map_err(|_| lost(&self.limits))?;
             let driver = Driver::new(forked, self.zygote.clone());

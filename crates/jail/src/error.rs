@@ -48,6 +48,8 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("cannot make or seal the file for a zygote's memory")]
+    Image(#[source] io::Error),
     #[error("the kernel does not enforce RLIMIT_DATA")]
     DataLimitIgnored,
     #[error("cannot drop capabilities: {step} failed")]

@@ -7,7 +7,7 @@
 //! 2. [`confine::confine`]: empty read-only root, limits, no capabilities, no new privileges, landlock;
 //! 3. [`seccomp::Filter::install`]: the zygote's filter, and after every [`process::fork_with_pidfd`] the child's own on top.
 //!
-//! The host uses [`pidfd`], [`socket`], [`cgroup`] and [`doctor`].
+//! The host uses [`pidfd`], [`socket`], [`cgroup`], [`image`] and [`doctor`].
 //!
 //! Nothing here fails open: what cannot be enforced is an [`Error`] that names it.
 
@@ -19,6 +19,7 @@ pub mod cgroup;
 pub mod confine;
 pub mod doctor;
 mod error;
+pub mod image;
 mod landlock;
 pub mod limits;
 pub mod namespaces;
@@ -40,3 +41,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The number of the one descriptor that a sealed child keeps: its socket to the host.
 /// The child policies name the same number (`policies/isolate-call.toml`), and a test holds the two together.
 pub const CHILD_FD: i32 = 3;
+
+/// The number under which a zygote has the file that its memory goes into, while it does; its policy names it.
+pub const IMAGE_FD: i32 = 4;

@@ -24,10 +24,11 @@ impl PidFd {
     }
 
     /// Takes a descriptor that came from a process nobody trusts, and refuses what is not a live process.
-    pub fn from_untrusted(fd: OwnedFd) -> Result<PidFd, Error> {
+    /// Gives its pid, too, because finding that out is what costs.
+    pub fn from_untrusted(fd: OwnedFd) -> Result<(PidFd, i32), Error> {
         let pidfd = PidFd(fd);
-        pidfd.pid()?;
-        Ok(pidfd)
+        let pid = pidfd.pid()?;
+        Ok((pidfd, pid))
     }
 
     /// Sends SIGKILL. A process that is gone already is fine.

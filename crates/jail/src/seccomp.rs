@@ -1,6 +1,7 @@
 //! System call filters, made of the policies before the jail and installed inside.
 
 use seccompiler::BpfProgram;
+use std::collections::HashSet;
 
 use crate::error::Error;
 use crate::policy::{self, Mode};
@@ -44,6 +45,23 @@ impl Filter {
         Filter::compile(name, jit, None)
     }
 
+    /// Compiles the policy of a process that is forked from one with the filter `beneath` and keeps that.
+    ///
+    /// The kernel asks all filters and takes the strictest answer. So where both policies say the same of a system call,
+    /// this filter leaves its arguments to the one beneath. It is a third as long, and every fork has to install it.
+    pub fn load_on_top(name: PolicyName, beneath: PolicyName, jit: bool) -> Result<Filter, Error> {
+        let (mut own, beneath) = (rules_for(name, jit)?, rules_for(beneath, jit)?);
+        let of = |rules: &[policy::Rule], number| -> HashSet<policy::Rule> {
+            rules.iter().filter(|rule| rule.number == number).cloned().collect()
+        };
+        let same: HashSet<i64> =
+            own.iter().map(|rule| rule.number).filter(|number| of(&own, *number) == of(&beneath, *number)).collect();
+        for rule in own.iter_mut().filter(|rule| same.contains(&rule.number)) {
+            rule.arguments.clear();
+        }
+        Ok(Filter { name, program: policy::compile(&own).map_err(refused(name))? })
+    }
+
     /// The filter without the rules for one system call: when a workload passes with it, nobody needs the rule.
     pub fn load_without(name: PolicyName, jit: bool, syscall: &str) -> Result<Filter, Error> {
         Filter::compile(name, jit, Some(syscall))
@@ -58,9 +76,7 @@ impl Filter {
     }
 
     fn compile(name: PolicyName, jit: bool, without: Option<&str>) -> Result<Filter, Error> {
-        let mode = if jit { Mode::Jit } else { Mode::Jitless };
-        let mut rules = rules(name)?;
-        rules.retain(|rule| rule.only.is_none_or(|only| only == mode));
+        let mut rules = rules_for(name, jit)?;
         rules.retain(|rule| without != Some(rule.syscall.as_str()));
         let program = policy::compile(&rules).map_err(refused(name))?;
         Ok(Filter { name, program })
@@ -96,6 +112,14 @@ impl Filter {
     pub fn len(&self) -> usize {
         self.program.len()
     }
+}
+
+/// Those that hold in one mode.
+fn rules_for(name: PolicyName, jit: bool) -> Result<Vec<policy::Rule>, Error> {
+    let mode = if jit { Mode::Jit } else { Mode::Jitless };
+    let mut rules = rules(name)?;
+    rules.retain(|rule| rule.only.is_none_or(|only| only == mode));
+    Ok(rules)
 }
 
 fn rules(name: PolicyName) -> Result<Vec<policy::Rule>, Error> {

@@ -29,7 +29,8 @@ fn all() -> impl Iterator<Item = &'static Attempt> {
 /// Runs as init of a jail and becomes a zygote: one child for each attempt, one line for each child.
 fn attack(policy: PolicyName, jit: bool) {
     let zygote = Filter::load(PolicyName::IsolateZygote, jit).expect("the zygote's policy");
-    let child = Filter::load(policy, jit).expect("the child's policy");
+    // As the worker makes it.
+    let child = Filter::load_on_top(policy, PolicyName::IsolateZygote, jit).expect("the child's policy");
     zygote.install().expect("the zygote's filter");
     for attempt in all() {
         let exit = match fork_with_pidfd().expect("a child") {

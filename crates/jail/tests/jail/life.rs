@@ -199,7 +199,7 @@ fn meet(stream: &UnixStream) -> (char, PidFd) {
     let mut role = [0];
     let (count, descriptor) = socket::recv_with_fd(stream.as_fd(), &mut role).expect("a message");
     assert_eq!(count, 1);
-    (role[0].into(), PidFd::from_untrusted(descriptor.expect("a descriptor")).expect("a process"))
+    (role[0].into(), PidFd::from_untrusted(descriptor.expect("a descriptor")).expect("a process").0)
 }
 
 /// Waits on nothing, with calls that every filter allows.

@@ -1,0 +1,245 @@
+//! A zygote's memory as a file that nobody can write to.
+//!
+//! A fork copies the page tables of every mapping that was written to since it was mapped, and unmapping them costs as
+//! much again. A private mapping of a file that was not written to costs it nothing: what the fork then touches is found
+//! in the file, and what it writes is copied for it alone. So a zygote that is ready puts what it has into a file in
+//! memory and maps that over itself, each piece where it was and with the protection it had. Then the file is sealed.
+
+use crate::layout::{self, HUGE_PAGE, PAGE};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// What of this process can be frozen again without asking `/proc` where it is.
+pub struct Image {
+    /// Writable memory that stays where it is: data of the executable and its libraries, and V8's tables.
+    fixed: Vec<Piece>,
+    /// Where the C library's heap begins.
+    heap: usize,
+    /// Code that is in huge pages, if the kernel has such to give.
+    code: Vec<Piece>,
+}
+
+impl Image {
+    /// Replaces this process's private memory, but for its stack, by a sealed file in memory with the same bytes.
+    /// Outside the jail. The process must have one thread.
+    pub fn freeze() -> io::Result<Image> {
+        let maps = std::fs::read_to_string("/proc/self/maps")?;
+        let pieces: Vec<Piece> = maps.lines().filter_map(Piece::parse).collect();
+        let heap = heap_of(&maps).ok_or_else(|| io::Error::other("the C library has no heap"))?;
+        let writable = || pieces.iter().filter(|piece| piece.protection == READ_WRITE);
+        let outside = |piece: &&Piece| !heap.contains(&piece.start) && !layout::manages(piece.start);
+        let code = pieces.iter().filter(|piece| piece.protection == CODE && piece.end - piece.start >= 2 * HUGE_PAGE);
+        let image = Image {
+            fixed: writable().filter(outside).copied().collect(),
+            heap: heap.start,
+            code: code.copied().collect(),
+        };
+        let managed = writable().filter(|piece| layout::manages(piece.start)).map(|piece| (piece.start, piece.end));
+        if !managed.eq(layout::writable()) {
+            return Err(io::Error::other("V8's memory is not where it was thought to be"));
+        }
+        let file = create()?;
+        let plan = Plan::new(pieces);
+        // SAFETY: a file just made; the number is its own and valid.
+        check(unsafe { libc::syscall(libc::SYS_ftruncate, file.as_raw_fd(), plan.length()) })?;
+        // SAFETY: the plan was just made of this process's mappings, and it has one thread.
+        unsafe { plan.carry_out(file.as_raw_fd(), true)? };
+        seal(&file)?;
+        Ok(image)
+    }
+
+    /// Touches all code once. A fork has to find each huge page again, and what it maps counts as its memory: without
+    /// this, the first to use some function would seem to need as much as the huge page that it lies in.
+    pub fn touch_code(&self) {
+        for piece in &self.code {
+            for address in (piece.start..piece.end).step_by(HUGE_PAGE) {
+                // SAFETY: the piece is mapped and readable for as long as the process lives.
+                unsafe { (address as *const u8).read_volatile() };
+            }
+        }
+    }
+
+    /// The same again, inside the jail and into a file that is given, for what can have changed since: data, the heaps of
+    /// the C library and of V8. Gives how much of the file it used: nothing when it is too small. It is the giver's to
+    /// seal.
+    pub fn freeze_again(&self, file: libc::c_int, most: usize) -> io::Result<usize> {
+        let mut pieces = self.fixed.clone();
+        // SAFETY: asks the kernel where the heap ends; 0 changes nothing.
+        let end = unsafe { libc::syscall(libc::SYS_brk, 0) } as usize;
+        pieces.push(Piece { start: self.heap, end: end.next_multiple_of(PAGE), protection: READ_WRITE });
+        // Allocated before V8's chunks are looked at, which allocating does not change.
+        pieces.extend(layout::writable().map(|(start, end)| Piece { start, end, protection: READ_WRITE }));
+        let plan = Plan::new(pieces);
+        if plan.length() > most {
+            return Ok(0);
+        }
+        // SAFETY: the pieces are mapped: data and tables for good, and of the heaps the end and the chunks are known.
+        unsafe { plan.carry_out(file, false)? };
+        Ok(plan.length())
+    }
+}
+
+const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+const CODE: libc::c_int = libc::PROT_READ | libc::PROT_EXEC;
+
+/// One mapping to replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    start: usize,
+    end: usize,
+    protection: libc::c_int,
+}
+
+impl Piece {
+    /// A line of `/proc/self/maps`, if it is private memory that can be read and is not the kernel's or the stack.
+    fn parse(line: &str) -> Option<Piece> {
+        let (start, end, protection, name) = fields(line)?;
+        let protection = match protection {
+            "r--p" => libc::PROT_READ,
+            "rw-p" => READ_WRITE,
+            "r-xp" => CODE,
+            "rwxp" => READ_WRITE | libc::PROT_EXEC,
+            _ => return None,
+        };
+        let kernels = name.starts_with('[') && name != "[heap]" && !name.starts_with("[anon");
+        (!kernels).then_some(Piece { start, end, protection })
+    }
+}
+
+/// From where to where the C library's heap goes.
+fn heap_of(maps: &str) -> Option<std::ops::Range<usize>> {
+    let mut lines = maps.lines().filter_map(fields).filter(|(_, _, _, name)| *name == "[heap]");
+    let (start, first_end, ..) = lines.next()?;
+    Some(start..lines.last().map_or(first_end, |(_, end, ..)| end))
+}
+
+/// Start, end, protection and name of a line of `/proc/self/maps`.
+fn fields(line: &str) -> Option<(usize, usize, &str, &str)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+    Some((start, end, fields.next()?, fields.nth(3).unwrap_or_default()))
+}
+
+/// Which piece goes where in the file.
+///
+/// The file consists of whole huge pages, one for each huge page's worth of addresses that has a piece in it, in the
+/// order of their addresses. So what can be one huge page stays one, and neighbours stay neighbours.
+struct Plan {
+    pieces: Vec<Piece>,
+    /// First addresses, ascending.
+    units: Vec<usize>,
+}
+
+impl Plan {
+    fn new(pieces: Vec<Piece>) -> Plan {
+        let mut units = Vec::new();
+        for piece in &pieces {
+            let first = piece.start / HUGE_PAGE * HUGE_PAGE;
+            units.extend((first..piece.end).step_by(HUGE_PAGE));
+        }
+        units.sort_unstable();
+        units.dedup();
+        Plan { pieces, units }
+    }
+
+    fn length(&self) -> usize {
+        self.units.len() * HUGE_PAGE
+    }
+
+    /// Where in the file an address is that lies in a piece.
+    fn offset(&self, address: usize) -> usize {
+        let unit = self.units.partition_point(|unit| *unit <= address) - 1;
+        unit * HUGE_PAGE + (address - self.units[unit])
+    }
+
+    /// # Safety
+    /// The pieces must be mappings of this process, which must have one thread, and the file one in memory that is long
+    /// enough and that nobody else writes to.
+    unsafe fn carry_out(&self, file: libc::c_int, huge: bool) -> io::Result<()> {
+        // SAFETY: `room` is fresh memory of the file's length. Each piece is copied there and then replaced by those
+        // bytes in one step. Between the copy of a piece and its replacement nothing is written but this thread's stack,
+        // which is no piece: no allocation, no lock, and a failing call, which would set `errno`, ends the attempt. Code
+        // that runs here is replaced by the same code.
+        unsafe {
+            let room = Room::map(file, self.length(), huge)?;
+            for piece in &self.pieces {
+                let to = room.start + self.offset(piece.start);
+                std::ptr::copy_nonoverlapping(piece.start as *const u8, to as *mut u8, piece.end - piece.start);
+            }
+            room.unmap()?;
+            for piece in &self.pieces {
+                let (length, offset) = (piece.end - piece.start, self.offset(piece.start));
+                let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+                check(libc::syscall(libc::SYS_mmap, piece.start, length, piece.protection, flags, file, offset))?;
+                if piece.protection == libc::PROT_READ {
+                    // Constants are many and few are used: a fork should map, and be charged, no more than those.
+                    libc::syscall(libc::SYS_madvise, piece.start, length, libc::MADV_NOHUGEPAGE);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn create() -> io::Result<OwnedFd> {
+    // Since Linux 6.3 a file in memory that will be executed should say so; before, the flag is unknown.
+    const MFD_EXEC: libc::c_uint = 0x10;
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a string that lives on, the flags are numbers.
+    let make = |flags: libc::c_uint| check(unsafe { libc::syscall(libc::SYS_memfd_create, c"zygote".as_ptr(), flags) });
+    let file = make(flags | MFD_EXEC).or_else(|_| make(flags))?;
+    // SAFETY: the kernel made this descriptor for this call, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(file as libc::c_int) })
+}
+
+fn seal(file: &OwnedFd) -> io::Result<()> {
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::syscall(libc::SYS_fcntl, file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(())
+}
+
+/// A shared, writable view of the file, aligned to huge pages.
+struct Room {
+    start: usize,
+    length: usize,
+    mapped: usize,
+}
+
+impl Room {
+    /// # Safety
+    /// `file` must be a file in memory of at least this length.
+    unsafe fn map(file: libc::c_int, length: usize, huge: bool) -> io::Result<Room> {
+        // SAFETY: reserves fresh addresses, then maps the file over the aligned part of them.
+        unsafe {
+            let reserve = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let mapped =
+                check(libc::syscall(libc::SYS_mmap, 0, length + HUGE_PAGE, libc::PROT_NONE, reserve, -1, 0))? as usize;
+            let start = mapped.next_multiple_of(HUGE_PAGE);
+            let shared = libc::MAP_SHARED | libc::MAP_FIXED;
+            check(libc::syscall(libc::SYS_mmap, start, length, READ_WRITE, shared, file, 0))?;
+            for unit in (start..start + length).step_by(HUGE_PAGE).filter(|_| huge) {
+                // Where the kernel has no huge pages to give, small ones do. There must be a page to make a huge one of.
+                (unit as *mut u8).write_volatile(0);
+                libc::syscall(libc::SYS_madvise, unit, HUGE_PAGE, MADV_COLLAPSE);
+            }
+            Ok(Room { start, length, mapped })
+        }
+    }
+
+    /// # Safety
+    /// Nobody may use the room afterwards.
+    unsafe fn unmap(self) -> io::Result<()> {
+        // SAFETY: exactly what `map` mapped.
+        check(unsafe { libc::syscall(libc::SYS_munmap, self.mapped, self.length + HUGE_PAGE) })?;
+        Ok(())
+    }
+}
+
+/// Makes huge pages at once, whatever the system's habit is. Since Linux 6.1.
+const MADV_COLLAPSE: libc::c_int = 25;
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
