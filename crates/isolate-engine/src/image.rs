@@ -110,7 +110,7 @@ impl Piece {
 fn heap_of(maps: &str) -> Option<std::ops::Range<usize>> {
     let mut lines = maps.lines().filter_map(fields).filter(|(_, _, _, name)| *name == "[heap]");
     let (start, first_end, ..) = lines.next()?;
-    Some(start..lines.last().map_or(first_end, |(_, end, ..)| end))
+    Some(start..lines.next_back().map_or(first_end, |(_, end, ..)| end))
 }
 
 /// Start, end, protection and name of a line of `/proc/self/maps`.
