@@ -15,8 +15,8 @@ pub struct Image {
     fixed: Vec<Piece>,
     /// Where the C library's heap begins.
     heap: usize,
-    /// Code that is in huge pages, if the kernel has such to give.
-    code: Vec<Piece>,
+    /// Code and constants that are in huge pages, if the kernel has such to give.
+    huge: Vec<Piece>,
 }
 
 impl Image {
@@ -28,11 +28,12 @@ impl Image {
         let heap = heap_of(&maps).ok_or_else(|| io::Error::other("the C library has no heap"))?;
         let writable = || pieces.iter().filter(|piece| piece.protection == READ_WRITE);
         let outside = |piece: &&Piece| !heap.contains(&piece.start) && !layout::manages(piece.start);
-        let code = pieces.iter().filter(|piece| piece.protection == CODE && piece.end - piece.start >= 2 * HUGE_PAGE);
+        let constant = |piece: &&Piece| piece.protection & libc::PROT_WRITE == 0;
+        let huge = pieces.iter().filter(constant).filter(|piece| piece.end - piece.start >= 2 * HUGE_PAGE);
         let image = Image {
             fixed: writable().filter(outside).copied().collect(),
             heap: heap.start,
-            code: code.copied().collect(),
+            huge: huge.copied().collect(),
         };
         let managed = writable().filter(|piece| layout::manages(piece.start)).map(|piece| (piece.start, piece.end));
         if !managed.eq(layout::writable()) {
@@ -48,10 +49,10 @@ impl Image {
         Ok(image)
     }
 
-    /// Touches all code once. A fork has to find each huge page again, and what it maps counts as its memory: without
-    /// this, the first to use some function would seem to need as much as the huge page that it lies in.
-    pub fn touch_code(&self) {
-        for piece in &self.code {
+    /// Touches all code and constants once. A fork has to find each huge page again, and what it maps counts as its
+    /// memory: without this, the first to use some function would seem to need as much as the huge page that it lies in.
+    pub fn touch(&self) {
+        for piece in &self.huge {
             for address in (piece.start..piece.end).step_by(HUGE_PAGE) {
                 // SAFETY: the piece is mapped and readable for as long as the process lives.
                 unsafe { (address as *const u8).read_volatile() };
@@ -172,10 +173,6 @@ impl Plan {
                 let (length, offset) = (piece.end - piece.start, self.offset(piece.start));
                 let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
                 check(libc::syscall(libc::SYS_mmap, piece.start, length, piece.protection, flags, file, offset))?;
-                if piece.protection == libc::PROT_READ {
-                    // Constants are many and few are used: a fork should map, and be charged, no more than those.
-                    libc::syscall(libc::SYS_madvise, piece.start, length, libc::MADV_NOHUGEPAGE);
-                }
             }
         }
         Ok(())

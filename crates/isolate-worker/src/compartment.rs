@@ -45,7 +45,7 @@ pub fn serve_many(mut engine: Engine, mut channel: Channel, sealing: &Sealing) -
 /// Touches what every call touches, before anything is counted.
 pub fn touch(engine: &mut Engine, sealing: &Sealing) {
     if let Some(image) = &sealing.image {
-        image.touch_code();
+        image.touch();
     }
     rehearse(engine);
 }
