@@ -19,7 +19,10 @@ export type ServerModule = Server | RunFunction;
 /** A server. It has at least one tool, resource or prompt. */
 export interface Server {
   name?: string;
+  title?: string;
   version?: string;
+  websiteUrl?: string;
+  icons?: readonly Icon[];
   /** For the model: what the server is good for and how to use it. */
   instructions?: string;
   /** By name, or as a list of tools that have names. A name has 1 to 128 letters, digits, and `_ . / -`. */
@@ -30,16 +33,33 @@ export interface Server {
   prompts?: Readonly<Record<string, Prompt>> | readonly NamedPrompt[];
 }
 
-/** A tool of the map form, where its key is its name. */
-export interface Tool<Input = any, Output extends Result = Result> {
+/** What tools, resources and prompts have in common. */
+export interface Described {
   title?: string;
-  /** For the model: what it does and when to use it. */
+  /** For the model: what it is and when to use it. */
   description?: string;
+  icons?: readonly Icon[];
+  /** Metadata for clients, under names with a prefix of your own. */
+  _meta?: { readonly [key: string]: unknown };
+}
+
+/** An image, as MCP has it. */
+export interface Icon {
+  src: string;
+  mimeType?: string;
+  sizes?: readonly string[];
+  theme?: "light" | "dark";
+}
+
+/** A tool of the map form, where its key is its name. */
+export interface Tool<Input = any, Output extends Result = Result> extends Described {
   /** Schema of the input, `{ type: "object" }` when it is left out. Shown to clients; not checked before `run`. */
   input?: JsonSchema;
   /** Schema of the result. Shown to clients; not checked after `run`. */
   output?: JsonSchema;
   annotations?: ToolAnnotations;
+  /** Whether clients may, must or must not run it as a task of MCP's extension for tasks. */
+  execution?: { taskSupport?: "forbidden" | "optional" | "required"; [key: string]: unknown };
   /** Called as a method of the tool. What it returns is the result; what it throws is the error. */
   run(input: Input, ctx: Context): Output | Promise<Output>;
 }
@@ -56,13 +76,25 @@ export type RunFunction<Input = any, Output extends Result = Result> = (
 ) => Output | Promise<Output>;
 
 /** A resource of the map form, where its key is its address: `cfg://site`, or a template: `file://{folder}/{name}`. */
-export interface Resource<Variable extends string = string> {
+export interface Resource<Variable extends string = string> extends Described {
   /** The address when it is left out. */
   name?: string;
-  title?: string;
-  description?: string;
   mimeType?: string;
+  annotations?: ContentAnnotations;
+  /** In bytes. Of an address without variables. */
+  size?: number;
+  /** For a template: functions that suggest values, by variable. */
+  complete?: { readonly [name in Variable]?: Complete };
+  /** Bytes as they are, or as `blob`, become base64. */
   read(asked: ResourceAsked<Variable>, ctx: Context): Result | Promise<Result>;
+}
+
+/** Hints on who content is for, and how much it matters, as MCP has them. */
+export interface ContentAnnotations {
+  audience?: readonly ("user" | "assistant")[];
+  priority?: number;
+  lastModified?: string;
+  [hint: string]: unknown;
 }
 
 /** A resource of the list form. */
@@ -78,9 +110,7 @@ export interface ResourceAsked<Variable extends string = string> {
 }
 
 /** A prompt of the map form, where its key is its name. */
-export interface Prompt<Input = any> {
-  title?: string;
-  description?: string;
+export interface Prompt<Input = any> extends Described {
   arguments?: readonly PromptArgument[];
   get(input: Input, ctx: Context): Result | Promise<Result>;
 }
@@ -95,16 +125,112 @@ export interface PromptArgument {
   title?: string;
   description?: string;
   required?: boolean;
+  /** Suggests values while somebody types. Not shown to clients. */
+  complete?: Complete;
 }
 
-/** What a handler gets beside its input. Frozen; one per call. */
+/** Suggests values for what somebody has typed so far; a client is shown the first 100. */
+export type Complete = (
+  value: string,
+  asked: {
+    /** What is filled in already, where the client tells. */
+    arguments: { readonly [name: string]: string };
+  },
+  ctx: Context,
+) => Suggestions | Promise<Suggestions>;
+
+export type Suggestions = readonly string[] | { values: readonly string[]; total?: number; hasMore?: boolean };
+
+/** What a handler gets beside its input. Frozen; one per call, and for that call alone. */
 export interface Context {
   /** Aborted when the caller has gone away while its compartment serves others, too. */
   readonly signal: AbortSignal;
-  /** Logs a line: strings as they are, everything else as `console.log` would show it. */
-  readonly log: (...values: unknown[]) => void;
+  /** Logs a line with level `info`, or with the level that is named. */
+  readonly log: Log & { readonly [level in LogLevel]: Log };
   /** Reports progress. The numbers must be finite. */
   readonly progress: (progress: number, total?: number, message?: string) => void;
+  /**
+   * Asks the person behind the client: with a form, or by sending them to an address. Up to an ask a handler must be
+   * repeatable: it may be run again from the start, and is given the same answers.
+   */
+  readonly elicit: <Content = { [field: string]: string | number | boolean | string[] }>(
+    ask: ElicitForm | ElicitUrl,
+  ) => Promise<Elicited<Content>>;
+  /** Asks the client's model. Repeatable, as `elicit`. */
+  readonly sample: (ask: Sample) => Promise<Sampled>;
+  /** Asks the client for its roots. Repeatable, as `elicit`. */
+  readonly roots: (ask?: Keyed) => Promise<{ roots: { uri: string; name?: string; [key: string]: unknown }[] }>;
+  /** Who called, and what can be asked of it. */
+  readonly client: () => Promise<Client>;
+  /** Tells the clients of this server that something has changed. */
+  readonly notify: Notify;
+}
+
+/** Strings as they are, everything else as `console.log` would show it. */
+export type Log = (...values: unknown[]) => void;
+
+export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
+
+/** What a call asks has a key of its own, `input-1`, `input-2` … when it is left out. */
+export interface Keyed {
+  /** 1 to 128 letters, digits, and `_ . / -`. */
+  key?: string;
+}
+
+export interface ElicitForm extends Keyed {
+  mode?: "form";
+  message: string;
+  /** A flat object of strings, numbers, booleans and choices. */
+  requestedSchema: JsonSchema;
+  [param: string]: unknown;
+}
+
+export interface ElicitUrl extends Keyed {
+  mode: "url";
+  message: string;
+  url: string;
+  elicitationId: string;
+  [param: string]: unknown;
+}
+
+export interface Elicited<Content> {
+  action: "accept" | "decline" | "cancel";
+  /** Of a form that was accepted. As the client sent it: check what you rely on. */
+  content?: Content;
+}
+
+/** The params of `sampling/createMessage`. */
+export interface Sample extends Keyed {
+  messages: readonly { role: "user" | "assistant"; content: unknown }[];
+  maxTokens: number;
+  systemPrompt?: string;
+  [param: string]: unknown;
+}
+
+export interface Sampled {
+  role: "user" | "assistant";
+  content: any;
+  model: string;
+  stopReason?: string;
+}
+
+export interface Client {
+  name?: string;
+  version?: string;
+  protocolVersion?: string;
+  capabilities: { readonly elicitation?: object; readonly sampling?: object; readonly roots?: object; readonly [name: string]: unknown };
+}
+
+export interface Notify {
+  toolsChanged(): Promise<void>;
+  promptsChanged(): Promise<void>;
+  resourcesChanged(): Promise<void>;
+  resourceUpdated(uri: string): Promise<void>;
+}
+
+/** What a question, `client` or `notify` is rejected with when the host refuses. */
+export interface Refusal extends Error {
+  code: string;
 }
 
 /**

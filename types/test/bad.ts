@@ -37,6 +37,15 @@ export const version: Server = { version: 1, tools: {} };
 // @ts-expect-error a module's default export is a server or a function
 export const text: ServerModule = "export default {}";
 
+// @ts-expect-error suggestions are strings
+export const suggestions: Server = { prompts: { p: { arguments: [{ name: "a", complete: () => [1] }], get: () => 1 } } };
+// @ts-expect-error they are functions by variable
+export const variables: Server = { resources: { "c://{x}": { complete: () => ["a"], read: () => 1 } } };
+// @ts-expect-error an icon has an address
+export const icon: Server = { icons: [{}], tools: {} };
+// @ts-expect-error there is no such support
+export const task: Tool = { execution: { taskSupport: "maybe" }, run: () => 1 };
+
 // @ts-expect-error there is no such type
 export const schema: JsonSchema = { type: "strng" };
 // @ts-expect-error `required` lists names
@@ -47,6 +56,18 @@ export function uses(ctx: Context) {
   ctx.progress("half");
   // @ts-expect-error a context is frozen
   ctx.log = console.log;
+  // @ts-expect-error MCP has no such level
+  ctx.log.warn("careful");
+  // @ts-expect-error a form has a schema
+  ctx.elicit({ message: "Who?" });
+  // @ts-expect-error an address has an id
+  ctx.elicit({ mode: "url", message: "Who?", url: "https://example.com" });
+  // @ts-expect-error a model is asked with messages
+  ctx.sample({ maxTokens: 1 });
+  // @ts-expect-error a key is a string
+  ctx.roots({ key: 1 });
+  // @ts-expect-error which resource
+  ctx.notify.resourceUpdated();
   // @ts-expect-error there is no environment
   ctx.env;
 }

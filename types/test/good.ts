@@ -20,6 +20,7 @@ const doublePrice: Tool<Price, Doubled> = {
     ctx.progress(1, 2);
     ctx.progress(1, 2, "half");
     ctx.progress(1, undefined, "half");
+    ctx.log.warning("careful", { any: 1 });
     const { signal } = ctx;
     await fetch("https://example.com", { signal });
     return { doublePrice: price * 2 };
@@ -59,3 +60,47 @@ export const frozen = { tools: { run: { input: { enum: [1, "two", null] }, run: 
 
 export const alone: RunFunction<Price> = (input: Price, ctx: Context) => ctx.log(input.price);
 export const modules: ServerModule[] = [asMaps, asLists, alone, (input) => input];
+
+const asks: Tool = {
+  icons: [{ src: "https://example.com/i.png", sizes: ["48x48"] }],
+  _meta: { "example.com/own": 1 },
+  execution: { taskSupport: "optional" },
+  async run(_input, { elicit, sample, roots, client, notify }) {
+    const { capabilities, name } = await client();
+    if (!capabilities.elicitation) return name;
+    const [who, capital, where] = await Promise.all([
+      elicit<{ name: string }>({
+        key: "who",
+        message: "Who are you?",
+        requestedSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+      }),
+      sample({ messages: [{ role: "user", content: { type: "text", text: "Capital of France?" } }], maxTokens: 10 }),
+      roots(),
+    ]);
+    await elicit({ mode: "url", message: "Sign in", url: "https://example.com/in", elicitationId: "1" });
+    await notify.toolsChanged();
+    await notify.resourceUpdated("cfg://site");
+    const given: string | undefined = who.content?.name;
+    return [who.action, given, capital.content.text, where.roots[0]?.uri];
+  },
+};
+
+export const described: Server = {
+  title: "Shop",
+  websiteUrl: "https://example.com",
+  icons: [{ src: "https://example.com/i.png" }],
+  tools: { asks },
+  resources: {
+    "cfg://logo": { size: 3, annotations: { audience: ["user"], priority: 1 }, read: () => new Uint8Array([1, 2, 3]) },
+    "cfg://{city}": { complete: { city: (value) => [value] }, read: () => ({ blob: new Uint8Array(1), mimeType: "image/png" }) },
+  },
+  prompts: {
+    trip: {
+      arguments: [
+        { name: "country", complete: async () => ({ values: ["France"], total: 1, hasMore: false }) },
+        { name: "city", complete: (value, { arguments: { country } }, ctx) => (ctx.log.debug(country), [value]) },
+      ],
+      get: () => "…",
+    },
+  },
+};

@@ -52,13 +52,15 @@ pub enum Operation {
     Tool,
     Resource,
     Prompt,
+    /// Suggestions for an argument of a prompt or a variable of a resource's address; the input says which.
+    Complete,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
     pub operation: Operation,
-    /// The tool's or prompt's name, or the resource's address.
+    /// The tool's or prompt's name, or the resource's address; empty for a completion.
     pub name: String,
     /// Which of the loaded servers, in the order of loading.
     pub server: u32,

@@ -1,195 +1,45 @@
 // Between the worker and a server's code. Evaluated once, in the base zygote, before any tenant's code;
 // everything it needs later is captured here, so that tampering with globals breaks only the tamperer.
 //
-// native: done(id, text), fail(id, code, message), log(level, text), progress(json)
-// web:    makeAbort(), formatError(error), inspect(value)
+// native:  done(id, text), fail(id, code, message), log(level, text), progress(json)
+// web:     makeAbort(), formatError(error), inspect(value)
+// surface: surface.js, what reads a default export
+// client:  client.js, what a call may have of its client
 // Gives back what the worker calls: adopt(default export) → surface as JSON, call(…), abort(id).
-(function runtime(native, web) {
+(function runtime(native, web, surface, client) {
   "use strict";
 
   const { parse, stringify } = JSON;
   const { isArray } = Array;
-  const { keys, freeze, defineProperties, setPrototypeOf } = Object;
-  const { apply } = Reflect;
+  const { freeze, defineProperties, setPrototypeOf } = Object;
   const { isFinite: isFiniteNumber } = Number;
   // uncurry(method)(receiver, …args), made of builtins alone.
   const uncurry = Function.prototype.bind.bind(Function.prototype.call);
   const then = uncurry(Promise.prototype.then);
   const promiseResolve = uncurry(Promise.resolve);
   const NewPromise = Promise;
-  // Of all that works with expressions only this one looks up no method that tenants can replace.
   const exec = uncurry(RegExp.prototype.exec);
-  const slice = uncurry(String.prototype.slice);
   const push = uncurry(Array.prototype.push);
   const mapGet = uncurry(Map.prototype.get);
   const mapSet = uncurry(Map.prototype.set);
   const mapDelete = uncurry(Map.prototype.delete);
   const decode = decodeURIComponent;
   const NewMap = Map;
-  const NewRegExp = RegExp;
-  const RefusedExport = class extends TypeError {};
+  const NewTypeError = TypeError;
+  const NewBytes = Uint8Array;
+  const toBase64 = uncurry(Uint8Array.prototype.toBase64);
+  const getter = (object, name) => uncurry(Object.getOwnPropertyDescriptor(object, name).get);
+  const typedArrayTag = getter(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag);
+  const bufferLength = getter(ArrayBuffer.prototype, "byteLength");
 
-  const NAME = /^[A-Za-z0-9_.\/-]{1,128}$/;
-
-  // --- the surface -------------------------------------------------------------------------------------------
-
-  function refuse(message) {
-    throw new RefusedExport(message);
-  }
-
-  function text(value, what) {
-    if (value === undefined) return undefined;
-    if (typeof value !== "string") refuse(`${what} must be a string`);
-    return value;
-  }
-
-  function plain(value, what) {
-    if (value === undefined) return undefined;
-    if (typeof value !== "object" || value === null || isArray(value)) refuse(`${what} must be an object`);
-    return value;
-  }
-
-  // Both `{ name: {…} }` and `[{ name, … }]` are taken.
-  function entries(collection, what, key) {
-    if (collection === undefined) return [];
-    if (typeof collection !== "object" || collection === null) refuse(`\`${what}\` must be an object`);
-    const list = [];
-    if (isArray(collection)) {
-      for (let i = 0; i < collection.length; i++) {
-        const entry = plain(collection[i], `\`${what}[${i}]\``) ?? refuse(`\`${what}[${i}]\` is missing`);
-        push(list, [text(entry[key], `\`${what}[${i}].${key}\``) ?? refuse(`\`${what}[${i}]\` has no \`${key}\``), entry]);
-      }
-    } else {
-      const names = keys(collection);
-      for (let i = 0; i < names.length; i++) {
-        push(list, [names[i], plain(collection[names[i]], `\`${what}.${names[i]}\``) ?? refuse(`\`${what}.${names[i]}\` is missing`)]);
-      }
-    }
-    return list;
-  }
-
-  function handler(entry, method, where) {
-    const run = entry[method];
-    if (typeof run !== "function") refuse(`${where} has no function \`${method}\``);
-    return (input, ctx) => apply(run, entry, [input, ctx]);
-  }
-
-  function unique(map, name, where) {
-    if (mapGet(map, name) !== undefined) refuse(`${where} is there twice`);
-  }
-
-  function readTools(server, tools) {
-    const list = [];
-    const all = entries(server.tools, "tools", "name");
-    for (let i = 0; i < all.length; i++) {
-      const { 0: name, 1: entry } = all[i];
-      const where = `tool \`${name}\``;
-      if (exec(NAME, name) === null) refuse(`${where}: a name has 1 to 128 letters, digits, and _ . / -`);
-      unique(tools, name, where);
-      mapSet(tools, name, handler(entry, "run", where));
-      push(list, {
-        name,
-        title: text(entry.title, `${where}: \`title\``),
-        description: text(entry.description, `${where}: \`description\``),
-        inputSchema: plain(entry.input, `${where}: \`input\``) ?? { type: "object" },
-        outputSchema: plain(entry.output, `${where}: \`output\``),
-        annotations: plain(entry.annotations, `${where}: \`annotations\``),
-      });
-    }
-    return list;
-  }
-
-  const VARIABLE = /\{([A-Za-z0-9_]+)\}/;
-  const SPECIAL = /[.*+?^${}()|[\]\\]/;
-
-  // `file://{name}` → an expression and its variables; undefined when the address has none.
-  function templatePattern(template) {
-    const names = [];
-    let source = "^";
-    let rest = template;
-    for (let match = exec(VARIABLE, rest); ; match = exec(VARIABLE, rest)) {
-      const literal = match === null ? rest : slice(rest, 0, match.index);
-      for (let i = 0; i < literal.length; i++) source += (exec(SPECIAL, literal[i]) === null ? "" : "\\") + literal[i];
-      if (match === null) break;
-      push(names, match[1]);
-      source += "([^/?#]+)";
-      rest = slice(rest, match.index + match[0].length);
-    }
-    return names.length === 0 ? undefined : { names, pattern: new NewRegExp(source + "$") };
-  }
-
-  function readResources(server, resources, templates) {
-    const fixed = [];
-    const patterns = [];
-    const all = entries(server.resources, "resources", "uri");
-    for (let i = 0; i < all.length; i++) {
-      const { 0: uri, 1: entry } = all[i];
-      const where = `resource \`${uri}\``;
-      const read = handler(entry, "read", where);
-      const described = {
-        name: text(entry.name, `${where}: \`name\``) ?? uri,
-        title: text(entry.title, `${where}: \`title\``),
-        description: text(entry.description, `${where}: \`description\``),
-        mimeType: text(entry.mimeType, `${where}: \`mimeType\``),
-      };
-      const template = templatePattern(uri);
-      if (template !== undefined) {
-        push(templates, { ...template, read });
-        push(patterns, { uriTemplate: uri, ...described });
-      } else {
-        unique(resources, uri, where);
-        mapSet(resources, uri, read);
-        push(fixed, { uri, ...described });
-      }
-    }
-    return { fixed, patterns };
-  }
-
-  function readPrompts(server, prompts) {
-    const list = [];
-    const all = entries(server.prompts, "prompts", "name");
-    for (let i = 0; i < all.length; i++) {
-      const { 0: name, 1: entry } = all[i];
-      const where = `prompt \`${name}\``;
-      unique(prompts, name, where);
-      mapSet(prompts, name, handler(entry, "get", where));
-      const described = entry.arguments === undefined || isArray(entry.arguments);
-      if (!described) refuse(`${where}: \`arguments\` must be an array`);
-      push(list, {
-        name,
-        title: text(entry.title, `${where}: \`title\``),
-        description: text(entry.description, `${where}: \`description\``),
-        arguments: entry.arguments,
-      });
-    }
-    return list;
-  }
-
-  const servers = [];
+  // Without a prototype, so that nobody's accessor sees it filled.
+  const empty = () => setPrototypeOf([], null);
+  const servers = empty();
 
   function adopt(exported) {
-    if (typeof exported === "function") exported = { tools: { run: { run: exported } } };
-    if (typeof exported !== "object" || exported === null) {
-      refuse("the module has no default export that is a server: `export default { tools: { … } }`");
-    }
-    const server = { tools: new NewMap(), resources: new NewMap(), templates: [], prompts: new NewMap(), script: undefined };
-    const tools = readTools(exported, server.tools);
-    const { fixed, patterns } = readResources(exported, server.resources, server.templates);
-    const prompts = readPrompts(exported, server.prompts);
-    if (tools.length + fixed.length + patterns.length + prompts.length === 0) {
-      refuse("the server offers no tool, resource or prompt");
-    }
-    const surface = stringify({
-      name: text(exported.name, "`name`"),
-      version: text(exported.version, "`version`"),
-      instructions: text(exported.instructions, "`instructions`"),
-      tools,
-      resources: fixed,
-      resourceTemplates: patterns,
-      prompts,
-    });
+    const { server, surface: shown } = surface(exported);
     push(servers, server);
-    return surface;
+    return shown;
   }
 
   // A bare script has one tool, and answers to whatever it is called.
@@ -206,13 +56,18 @@
   const signals = new NewMap();
   let asked = false;
 
-  const log = freeze((...values) => {
+  const logger = (level) => (...values) => {
     let line = "";
     for (let i = 0; i < values.length; i++) {
       line += (i === 0 ? "" : " ") + (typeof values[i] === "string" ? values[i] : web.inspect(values[i]));
     }
-    native.log("info", line);
-  });
+    native.log(level, line);
+  };
+  const log = logger("info");
+  for (const level of ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]) {
+    log[level] = freeze(logger(level));
+  }
+  freeze(log);
 
   const progress = freeze((done, total, message) => {
     if (typeof done !== "number" || !isFiniteNumber(done)) throw new TypeError("progress must be a finite number");
@@ -240,6 +95,21 @@
     get signal() {
       return signalOf(this.#id);
     }
+    get elicit() {
+      return client.elicit(this.#id, this);
+    }
+    get sample() {
+      return client.sample(this.#id, this);
+    }
+    get roots() {
+      return client.roots(this.#id, this);
+    }
+    get client() {
+      return client.describe(this.#id);
+    }
+    get notify() {
+      return client.notify(this.#id);
+    }
   }
   defineProperties(Context.prototype, { log: { value: log, enumerable: true }, progress: { value: progress, enumerable: true } });
   delete Context.prototype.constructor;
@@ -248,8 +118,9 @@
   function findHandler(server, operation, name) {
     if (operation === "tool") return server.script ?? mapGet(server.tools, name);
     if (operation === "prompt") return mapGet(server.prompts, name);
+    if (operation === "complete") return (input, ctx) => complete(server, input, ctx);
     const fixed = mapGet(server.resources, name);
-    if (fixed !== undefined) return (_input, ctx) => fixed({ __proto__: null, uri: name, variables: {} }, ctx);
+    if (fixed !== undefined) return (_input, ctx) => withText(fixed({ __proto__: null, uri: name, variables: {} }, ctx));
     for (let i = 0; i < server.templates.length; i++) {
       const { names, pattern, read } = server.templates[i];
       const match = exec(pattern, name);
@@ -260,9 +131,80 @@
       } catch {
         continue; // a broken escape is no address of ours
       }
-      return (_input, ctx) => read({ __proto__: null, uri: name, variables }, ctx);
+      return (_input, ctx) => withText(read({ __proto__: null, uri: name, variables }, ctx));
     }
     return undefined;
+  }
+
+  const isPromise = (value) =>
+    (typeof value === "object" || typeof value === "function") && value !== null && typeof value.then === "function";
+
+  // The bytes of a Uint8Array or an ArrayBuffer as base64; undefined for anything else.
+  function base64(value) {
+    if (typeof value !== "object" || value === null) return undefined;
+    if (typedArrayTag(value) === "Uint8Array") return toBase64(value);
+    try {
+      bufferLength(value);
+    } catch {
+      return undefined;
+    }
+    return toBase64(new NewBytes(value));
+  }
+
+  // What a resource's `read` gives, with bytes made text: JSON has none.
+  function withText(value) {
+    if (isPromise(value)) return then(promiseResolve(NewPromise, value), withText);
+    const blob = base64(value);
+    if (blob !== undefined) return { __proto__: null, blob };
+    if (typeof value !== "object" || value === null) return value;
+    const within = base64(value.blob);
+    return within === undefined ? value : { ...value, blob: within };
+  }
+
+  // --- completion --------------------------------------------------------------------------------------------
+
+  // MCP shows no more than these at once.
+  const MOST_VALUES = 100;
+
+  // Given back in place of suggestions.
+  const missing = freeze({ __proto__: null });
+
+  // The function that suggests values for what a request names; undefined if there is none, null if that is not there.
+  function findCompleter(server, ref, argument) {
+    if (ref?.type === "ref/prompt") {
+      const completers = mapGet(server.completers, ref.name);
+      return completers === undefined ? null : mapGet(completers, argument?.name);
+    }
+    if (ref?.type !== "ref/resource") return null;
+    for (let i = 0; i < server.templates.length; i++) {
+      if (server.templates[i].uri === ref.uri) return mapGet(server.templates[i].completers, argument?.name);
+    }
+    return mapGet(server.resources, ref.uri) === undefined ? null : undefined;
+  }
+
+  function complete(server, input, ctx) {
+    const { ref, argument, context } = input;
+    const run = findCompleter(server, ref, argument);
+    if (run === null) return missing;
+    if (run === undefined) return suggestions(empty());
+    const found = run(argument.value, { __proto__: null, arguments: context?.arguments ?? {} }, ctx);
+    return isPromise(found) ? then(promiseResolve(NewPromise, found), suggestions) : suggestions(found);
+  }
+
+  function suggestions(found) {
+    const given = isArray(found) ? found : found?.values;
+    if (!isArray(given)) throw new NewTypeError("`complete` gives an array of strings, or an object with `values`");
+    const values = empty();
+    for (let i = 0; i < given.length && i < MOST_VALUES; i++) {
+      const value = given[i];
+      if (typeof value !== "string") throw new NewTypeError(`\`complete\` gives strings, and not a ${typeof value}`);
+      push(values, value);
+    }
+    const more = given.length > MOST_VALUES;
+    const { total, hasMore } = isArray(found) ? missing : found;
+    if (total !== undefined && !isFiniteNumber(total)) throw new NewTypeError("`total` must be a finite number");
+    if (hasMore !== undefined && typeof hasMore !== "boolean") throw new NewTypeError("`hasMore` must be true or false");
+    return { __proto__: null, values, total: total ?? (more ? given.length : undefined), hasMore: more || hasMore };
   }
 
   function succeed(id, value) {
@@ -306,9 +248,8 @@
     try {
       value = run(input, freeze(new Context(id)));
       // What is no promise needs none.
-      if ((typeof value !== "object" && typeof value !== "function") || value === null || typeof value.then !== "function") {
-        return succeed(id, value);
-      }
+      if (value === missing) return native.fail(id, "unknown_tool", "there is no such prompt or resource to complete");
+      if (!isPromise(value)) return succeed(id, value);
     } catch (error) {
       return fail(id, error);
     }

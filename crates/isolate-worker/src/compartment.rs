@@ -138,6 +138,7 @@ fn begin(engine: &mut Engine, frame: &Frame) -> bool {
             Operation::Tool => "tool",
             Operation::Resource => "resource",
             Operation::Prompt => "prompt",
+            Operation::Complete => "complete",
         };
         let ran = (|| {
             let operation = v8::String::new(scope, operation)?;

@@ -20,15 +20,33 @@ pub struct State {
     pub answers: Vec<Vec<u8>>,
     /// Rejected in this turn and not handled so far.
     pub rejections: Vec<Rejection>,
+    /// What this turn asks of clients, not sent yet.
+    asks: Vec<Asks>,
     waiting: HashMap<u32, v8::Global<v8::PromiseResolver>>,
     /// On whose behalf each host call is made.
     asked_by: HashMap<u32, u32>,
     next_host_call: u32,
 }
 
+/// All that one call asks of its client in one turn: it leaves as one host call.
+struct Asks {
+    call: u32,
+    /// JSON objects with commas between them, and how long they are in a frame.
+    list: String,
+    cost: usize,
+    answers: v8::Global<v8::PromiseResolver>,
+}
+
 impl State {
-    /// Sends the answers of the turn that is over.
+    /// Sends what the turn that is over asks of clients, and its answers.
     pub fn send_answers(&mut self) {
+        for asks in std::mem::take(&mut self.asks) {
+            // A call that is answered has no client to wait for it any more.
+            if self.calls.contains_key(&asks.call) {
+                let meta = format!("{{\"asks\":[{}]}}", asks.list);
+                self.send_host_call(asks.call, "ask".to_owned(), meta, &[], asks.answers);
+            }
+        }
         for frame in self.answers.drain(..) {
             if !self.rehearsing {
                 sent(channel::send_frame(&frame));
@@ -39,6 +57,29 @@ impl State {
     /// Of a process that now serves calls.
     pub fn serving(accounts: Accounts) -> State {
         State { serving: true, accounts, ..State::default() }
+    }
+
+    fn send_host_call(
+        &mut self,
+        call: u32,
+        operation: String,
+        meta: String,
+        body: &[u8],
+        reply: v8::Global<v8::PromiseResolver>,
+    ) {
+        self.next_host_call = self.next_host_call.wrapping_add(1);
+        let id = self.next_host_call;
+        self.waiting.insert(id, reply);
+        self.asked_by.insert(id, call);
+        sent(channel::send_with(Kind::HostCall, id, &HostCall { call, operation, meta }, body));
+    }
+
+    /// Why the call `id` can have nothing asked of its client: while a server initialises none is in flight.
+    fn refusal(&self, id: u32) -> Option<Refused> {
+        (!self.serving || !self.calls.contains_key(&id)).then(|| Refused {
+            code: "call_is_over".to_owned(),
+            message: "this context belongs to a call that is answered already".to_owned(),
+        })
     }
 
     /// The call on whose behalf host call `id` was made.
@@ -71,6 +112,8 @@ pub fn natives<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8:
     set(scope, object, "fail", fail)?;
     set(scope, object, "log", log)?;
     set(scope, object, "progress", progress)?;
+    set(scope, object, "ask", ask)?;
+    set(scope, object, "hostCallOf", host_call_of)?;
     Some(object)
 }
 
@@ -194,16 +237,10 @@ fn set_async_context(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, _: Return
     state(scope).accounts.switch_to(call);
 }
 
+/// `hostCall(operation, meta, body)`, for the call whose code is running.
 fn host_call(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, mut result: Return<'_>) {
     let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
     result.set(resolver.get_promise(scope).into());
-    if !state(scope).serving {
-        let refused = Refused {
-            code: "egress_denied".to_owned(),
-            message: "there is no egress while a server initialises".to_owned(),
-        };
-        return reject(scope, resolver, &refused);
-    }
     let call = current_call(scope);
     let operation = args.get(0).to_rust_string_lossy(scope);
     let meta = args.get(1).to_rust_string_lossy(scope);
@@ -216,20 +253,78 @@ fn host_call(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, mut result: Retur
         }
         Err(_) => Vec::new(),
     };
-    if meta.len() + body.len() > HOST_CALL_BYTES {
-        let refused = Refused {
-            code: "host_call_too_large".to_owned(),
-            message: format!("egress takes at most {HOST_CALL_BYTES} bytes at once; stream what is larger"),
-        };
+    let refused = if state(scope).serving { too_large(cost(&meta) + body.len()) } else { Some(initialising()) };
+    if let Some(refused) = refused {
         return reject(scope, resolver, &refused);
     }
-    let global = v8::Global::new(scope, resolver);
+    let reply = v8::Global::new(scope, resolver);
+    state(scope).send_host_call(call, operation, meta, &body, reply);
+}
+
+/// `hostCallOf(id, operation, meta)`, for the call `id`, whoever's code is running.
+fn host_call_of(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, mut result: Return<'_>) {
+    let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
+    result.set(resolver.get_promise(scope).into());
+    let call = args.get(0).uint32_value(scope).unwrap_or(0);
+    let operation = args.get(1).to_rust_string_lossy(scope);
+    let meta = args.get(2).to_rust_string_lossy(scope);
+    if let Some(refused) = state(scope).refusal(call).or_else(|| too_large(cost(&meta))) {
+        return reject(scope, resolver, &refused);
+    }
+    let reply = v8::Global::new(scope, resolver);
+    state(scope).send_host_call(call, operation, meta, &[], reply);
+}
+
+/// `ask(id, json)`: something the call `id` asks of its client. Gives the promise of all answers of this turn; throws a
+/// refusal.
+fn ask(scope: &mut v8::PinScope<'_, '_>, args: Args<'_>, mut result: Return<'_>) {
+    let call = args.get(0).uint32_value(scope).unwrap_or(0);
+    let json = args.get(1).to_rust_string_lossy(scope);
     let state = state(scope);
-    state.next_host_call = state.next_host_call.wrapping_add(1);
-    let id = state.next_host_call;
-    state.waiting.insert(id, global);
-    state.asked_by.insert(id, call);
-    sent(channel::send_with(Kind::HostCall, id, &HostCall { call, operation, meta }, &body));
+    let open = state.asks.iter().position(|asks| asks.call == call);
+    let cost = cost(&json) + open.map_or(ASKS_OVERHEAD, |at| state.asks[at].cost + 1);
+    if let Some(refused) = state.refusal(call).or_else(|| too_large(cost)) {
+        if let Some(error) = refusal_error(scope, &refused) {
+            scope.throw_exception(error);
+        }
+        return;
+    }
+    let answers = match open {
+        Some(at) => {
+            let asks = &mut state.asks[at];
+            asks.list.push(',');
+            asks.list.push_str(&json);
+            asks.cost = cost;
+            let answers = asks.answers.clone();
+            v8::Local::new(scope, answers)
+        }
+        None => {
+            let Some(resolver) = v8::PromiseResolver::new(scope) else { return };
+            let answers = v8::Global::new(scope, resolver);
+            self::state(scope).asks.push(Asks { call, list: json, cost, answers });
+            resolver
+        }
+    };
+    result.set(answers.get_promise(scope).into());
+}
+
+/// Around the list of asks.
+const ASKS_OVERHEAD: usize = 16;
+
+/// The bytes that a meta takes in a frame, where it is text within JSON. As it is JSON itself, nothing else is escaped.
+fn cost(meta: &str) -> usize {
+    meta.len() + meta.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+fn too_large(bytes: usize) -> Option<Refused> {
+    (bytes > HOST_CALL_BYTES).then(|| Refused {
+        code: "host_call_too_large".to_owned(),
+        message: format!("the host takes at most {HOST_CALL_BYTES} bytes at once; stream what is larger"),
+    })
+}
+
+fn initialising() -> Refused {
+    Refused { code: "egress_denied".to_owned(), message: "there is no egress while a server initialises".to_owned() }
 }
 
 /// Settles a host call with what the host said.
@@ -247,8 +342,9 @@ pub fn settle_host_call(scope: &mut v8::PinScope<'_, '_>, id: u32, reply: Result
                 let meta = v8::String::new_from_utf8(scope, meta, v8::NewStringType::Normal)?;
                 let view = v8::Uint8Array::new(scope, buffer, 0, body.len())?;
                 let (meta_key, body_key) = (v8::String::new(scope, "meta")?, v8::String::new(scope, "body")?);
-                object.set(scope, meta_key.into(), meta.into())?;
-                object.set(scope, body_key.into(), view.into())
+                // Defined and not set: nobody's setter on a prototype sees it.
+                object.create_data_property(scope, meta_key.into(), meta.into())?;
+                object.create_data_property(scope, body_key.into(), view.into())
             })();
             if fields.is_some() {
                 resolver.resolve(scope, object.into());
@@ -259,14 +355,18 @@ pub fn settle_host_call(scope: &mut v8::PinScope<'_, '_>, id: u32, reply: Result
 }
 
 fn reject(scope: &mut v8::PinScope<'_, '_>, resolver: v8::Local<'_, v8::PromiseResolver>, refused: &Refused) {
-    let rejected = (|| {
-        let message = v8::String::new(scope, &refused.message)?;
-        let error = v8::Exception::error(scope, message);
-        let object: v8::Local<v8::Object> = error.try_into().ok()?;
-        let (key, code) = (v8::String::new(scope, "code")?, v8::String::new(scope, &refused.code)?);
-        object.set(scope, key.into(), code.into())?;
-        resolver.reject(scope, error)
-    })();
     // Out of memory inside V8: the process ends there, or the promise stays open and the call's time ends it.
-    let _ = rejected;
+    if let Some(error) = refusal_error(scope, refused) {
+        resolver.reject(scope, error);
+    }
+}
+
+/// An error with the refusal's message and code.
+fn refusal_error<'s>(scope: &mut v8::PinScope<'s, '_>, refused: &Refused) -> Option<v8::Local<'s, v8::Value>> {
+    let message = v8::String::new(scope, &refused.message)?;
+    let error = v8::Exception::error(scope, message);
+    let object: v8::Local<v8::Object> = error.try_into().ok()?;
+    let (key, code) = (v8::String::new(scope, "code")?, v8::String::new(scope, &refused.code)?);
+    object.create_data_property(scope, key.into(), code.into())?;
+    Some(error)
 }

@@ -109,23 +109,17 @@ impl Engine {
 
 impl Realm {
     fn new(isolate: &mut v8::OwnedIsolate) -> Result<Realm, String> {
-        const RUNTIME: &str = include_str!("../js/runtime.js");
         v8::scope!(let scope, isolate);
         let context = v8::Context::new(scope, Default::default());
         context.set_allow_generation_from_strings(false);
         let scope = &mut v8::ContextScope::new(scope, context);
         let embedder = natives::embedder(scope).ok_or("out of memory")?;
         let web = isolate_web::install(scope, embedder)?.exports;
-        let natives = natives::natives(scope).ok_or("out of memory")?;
-
-        let source = v8::String::new(scope, RUNTIME).ok_or("out of memory")?;
-        let name = v8::String::new(scope, "bulkhead:runtime").ok_or("out of memory")?;
-        let origin = v8::ScriptOrigin::new(scope, name.into(), 0, 0, false, 0, None, false, false, false, None);
-        let script = v8::Script::compile(scope, source, Some(&origin)).ok_or("the runtime does not compile")?;
-        let factory = script.run(scope).ok_or("the runtime does not run")?;
-        let factory: v8::Local<v8::Function> = factory.try_into().map_err(|_| "the runtime is not a function")?;
-        let receiver = v8::undefined(scope).into();
-        let made = factory.call(scope, receiver, &[natives.into(), web.into()]).ok_or("the runtime threw")?;
+        let natives = natives::natives(scope).ok_or("out of memory")?.into();
+        let surface = make(scope, "bulkhead:surface", include_str!("../js/surface.js"), &[])?;
+        let client = make(scope, "bulkhead:client", include_str!("../js/client.js"), &[natives])?;
+        let parts = [natives, web.into(), surface, client];
+        let made = make(scope, "bulkhead:runtime", include_str!("../js/runtime.js"), &parts)?;
         let made: v8::Local<v8::Object> = made.try_into().map_err(|_| "the runtime gave no object")?;
 
         let function = |holder: v8::Local<v8::Object>, name: &str| -> Result<v8::Global<v8::Function>, String> {
@@ -146,6 +140,23 @@ impl Realm {
             context: v8::Global::new(scope, context),
         })
     }
+}
+
+/// Evaluates a script of ours, which is a function, and calls it with what it needs.
+fn make<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    name: &str,
+    source: &str,
+    parts: &[v8::Local<'s, v8::Value>],
+) -> Result<v8::Local<'s, v8::Value>, String> {
+    let source = v8::String::new(scope, source).ok_or("out of memory")?;
+    let resource = v8::String::new(scope, name).ok_or("out of memory")?;
+    let origin = v8::ScriptOrigin::new(scope, resource.into(), 0, 0, false, 0, None, false, false, false, None);
+    let script = v8::Script::compile(scope, source, Some(&origin)).ok_or_else(|| format!("{name} does not compile"))?;
+    let factory = script.run(scope).ok_or_else(|| format!("{name} does not run"))?;
+    let factory: v8::Local<v8::Function> = factory.try_into().map_err(|_| format!("{name} is not a function"))?;
+    let receiver = v8::undefined(scope).into();
+    factory.call(scope, receiver, parts).ok_or_else(|| format!("{name} threw"))
 }
 
 extern "C" fn near_heap_limit(_: *mut c_void, _current: usize, _initial: usize) -> usize {

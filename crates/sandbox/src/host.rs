@@ -47,16 +47,25 @@ pub trait Host: Send + Sync {
     }
 }
 
-/// A host without a way out: every fetch is refused with the reason, and log lines go to a function.
+/// A host without a way out, and without a client behind the call: `bulkhead exec`. Every fetch and every question is
+/// refused with the reason, and log lines go to a function.
 pub struct NoNetwork<F>(pub F);
 
 impl<F: Fn(LogLine) + Send + Sync> Host for NoNetwork<F> {
     fn call(&self, call: HostCall) -> Future<'_, Result<HostReply, HostRefusal>> {
-        let message = match call.operation.as_str() {
-            "fetch" => "this host has no egress: no network can be reached from a compartment".to_owned(),
-            other => format!("this host has no operation `{}`", other.chars().take(40).collect::<String>()),
+        let (code, message) = match call.operation.as_str() {
+            "fetch" => {
+                ("egress_denied", "this host has no egress: no network can be reached from a compartment".to_owned())
+            }
+            "ask" => ("client_cannot", "`bulkhead exec` has no client to ask".to_owned()),
+            "client" => ("client_cannot", "`bulkhead exec` has no client to tell of".to_owned()),
+            "notify" => ("client_cannot", "`bulkhead exec` has no client to notify".to_owned()),
+            other => {
+                let shown: String = other.chars().take(40).collect();
+                ("egress_denied", format!("this host has no operation `{shown}`"))
+            }
         };
-        Box::pin(async move { Err(HostRefusal { code: "egress_denied".to_owned(), message }) })
+        Box::pin(async move { Err(HostRefusal { code: code.to_owned(), message }) })
     }
 
     fn log(&self, line: LogLine) {

@@ -30,15 +30,17 @@ pub enum Operation {
     Tool,
     Resource,
     Prompt,
+    /// Suggestions for an argument of a prompt or a variable of a resource's address.
+    Complete,
 }
 
 /// One call.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub operation: Operation,
-    /// Tool or prompt name, or resource address.
+    /// Tool or prompt name, or resource address; empty for a completion.
     pub name: String,
-    /// JSON.
+    /// JSON. For a completion the params of `completion/complete`: `ref`, `argument`, `context`.
     pub input: Bytes,
     /// The session it belongs to; calls without one never share a session's compartment.
     pub session: Option<String>,
@@ -94,4 +96,12 @@ pub trait Compartment: Send + Sync {
     ) -> Future<'a, (Result<Bytes, Failure>, Usage)>;
 
     fn alive(&self) -> bool;
+
+    /// CPU time so far, where the compartment is a process of its own for a single call. `None`: nobody knows.
+    fn cpu_time(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What runs in it goes on, but behind everything that has not stepped back. Only for one grown for one call.
+    fn step_back(&self) {}
 }
