@@ -6,7 +6,7 @@ use crate::wall::WallError;
 use crate::zygote::{Process, Zygote};
 use isolate_wire::{Hello, Kind, Start, VERSION, encode_with};
 use jail::cgroup::Group;
-use jail::pidfd::PidFd;
+use jail::pidfd::{Pace, PidFd};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts the carrier and waits until it is jailed.
 ///
-/// It waits for its first frame, so it is in its group before it does or forks anything.
+/// It waits for its first frame, so it is in its group and has its pace before it does or forks anything.
 pub(crate) async fn start(
     carrier: &Carrier,
     start: &Start,
@@ -35,6 +35,7 @@ pub(crate) async fn start(
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let process = spawn(command).await?;
+    process.view().set_pace(Pace::Brisk);
     if let Some(group) = group {
         group.add(process.pid()).map_err(|error| WallError::Died(std::io::Error::other(error)))?;
     }

@@ -2,8 +2,10 @@
 
 use crate::driver::{Answer, Driver, NewCall};
 use crate::verdict::{Cause, During, sentence};
+use crate::zygote::View;
 use bytes::Bytes;
 use isolate_wire::Frame;
+use jail::pidfd::Pace;
 use policy::Limits;
 use sandbox::{Code, Compartment, Failure, Future, Host, Request, Usage};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +16,13 @@ use tokio::sync::{mpsc, oneshot};
 /// A process that waits for its one call.
 pub(crate) struct OneCall {
     driver: Mutex<Option<Driver>>,
+    view: View,
     limits: Limits,
 }
 
 impl OneCall {
     pub(crate) fn new(driver: Driver, limits: Limits) -> OneCall {
-        OneCall { driver: Mutex::new(Some(driver)), limits }
+        OneCall { view: driver.view(), driver: Mutex::new(Some(driver)), limits }
     }
 }
 
@@ -48,6 +51,14 @@ impl Compartment for OneCall {
 
     fn alive(&self) -> bool {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn cpu_time(&self) -> Option<Duration> {
+        self.view.cpu_time()
+    }
+
+    fn step_back(&self) {
+        self.view.set_pace(Pace::Last);
     }
 }
 

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::link::{self, Link};
 use crate::verdict::{Cause, During, verdict};
-use crate::zygote::{Forked, Process, Zygote};
+use crate::zygote::{Forked, Process, View, Zygote};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -101,6 +101,10 @@ impl Driver {
         }
     }
 
+    pub(crate) fn view(&self) -> View {
+        self.process.view()
+    }
+
     pub(crate) fn idle(&self) -> bool {
         self.calls.is_empty()
     }
@@ -124,6 +128,7 @@ impl Driver {
                 Operation::Tool => isolate_wire::Operation::Tool,
                 Operation::Resource => isolate_wire::Operation::Resource,
                 Operation::Prompt => isolate_wire::Operation::Prompt,
+                Operation::Complete => isolate_wire::Operation::Complete,
             },
             name: call.request.name,
             server: call.server,

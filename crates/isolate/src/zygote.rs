@@ -3,7 +3,7 @@
 use crate::control::{self, Control};
 use isolate_wire::{Ended, Fork, Frame, Kind, encode, encode_with};
 use jail::image::Image;
-use jail::pidfd::PidFd;
+use jail::pidfd::{Pace, PidFd};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -15,34 +15,56 @@ use tokio::sync::Mutex;
 /// An answer from code that is ours takes microseconds; a zygote that needs longer is not one any more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Of a zygote's frozen memory so much is joined into huge pages; the rest would take long for little.
+/// Of a zygote's frozen memory so much is joined into huge pages. It takes half a millisecond per MiB.
 const JOINED: u64 = 32 << 20;
 
 /// A process with its kernel handle. Dropping it kills it.
 pub(crate) struct Process {
-    handle: PidFd,
+    view: View,
+}
+
+/// A look at a process, without a say in how long it lives.
+#[derive(Clone)]
+pub(crate) struct View {
+    handle: Arc<PidFd>,
     pid: i32,
+}
+
+impl View {
+    /// CPU time so far, from the kernel. `None` once it is reaped.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        self.handle.cpu_time(self.pid).ok()
+    }
+
+    /// One that is gone competes with nobody, and where the kernel refuses, all compete as they would anyway.
+    pub(crate) fn set_pace(&self, pace: Pace) {
+        let _ = self.handle.set_pace(self.pid, pace);
+    }
 }
 
 impl Process {
     pub(crate) fn new(handle: PidFd) -> io::Result<Process> {
         let pid = handle.pid().map_err(io::Error::other)?;
-        Ok(Process { handle, pid })
+        Ok(Process { view: View { handle: Arc::new(handle), pid } })
     }
 
     pub(crate) fn pid(&self) -> i32 {
-        self.pid
+        self.view.pid
+    }
+
+    pub(crate) fn view(&self) -> View {
+        self.view.clone()
     }
 
     /// Safe to repeat, and on a process that has ended.
     pub(crate) fn kill(&self) {
         // The handle names this process and no other, so the only failure is that it is gone already.
-        let _ = self.handle.kill();
+        let _ = self.view.handle.kill();
     }
 
     /// CPU time so far, from the kernel. `None` once it is reaped.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        self.handle.cpu_time(self.pid).ok()
+        self.view.cpu_time()
     }
 }
 
@@ -92,7 +114,7 @@ impl Zygote {
         let (frame, fd) = self.exchange_whole(command, Some(theirs)).await?;
         let (Kind::Forked, Some(fd)) = (frame.kind, fd) else { return Err(self.nonsense(&frame)) };
         let (handle, pid) = PidFd::from_untrusted(fd).map_err(io::Error::other)?;
-        let process = Process { handle, pid };
+        let process = Process { view: View { handle: Arc::new(handle), pid } };
         self.forks.fetch_add(1, Ordering::Relaxed);
         Ok(Forked { id: frame.id, process, stream: ours })
     }

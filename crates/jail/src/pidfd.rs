@@ -9,6 +9,18 @@ use crate::error::Error;
 use crate::process;
 use crate::sys::{check, check_long, retry};
 
+/// How a process competes for the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// In short slices, so that whoever wakes up beside it is served soon.
+    Brisk,
+    /// When nobody else wants to run. Without privileges there is no way back.
+    Last,
+}
+
+/// A tenth of the kernel's own slice: short enough not to be noticed in a call, long enough to get something done.
+const BRISK_SLICE: Duration = Duration::from_micros(300);
+
 /// A process descriptor.
 #[derive(Debug)]
 pub struct PidFd(OwnedFd);
@@ -83,6 +95,30 @@ impl PidFd {
             return Err(Error::ProcessGone { fd: self.0.as_raw_fd() });
         }
         Ok(used)
+    }
+
+    /// Decides how the process, and whatever it forks from then on, competes for the CPU; `pid` as above.
+    pub fn set_pace(&self, pid: i32, pace: Pace) -> Result<(), Error> {
+        let (nice, slice) = match pace {
+            Pace::Brisk => (0, BRISK_SLICE),
+            Pace::Last => (19, Duration::ZERO),
+        };
+        // SAFETY: all zeroes is a value of this struct of numbers.
+        let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+        attributes.size = size_of::<libc::sched_attr>() as u32;
+        attributes.sched_policy = libc::SCHED_OTHER as u32;
+        attributes.sched_nice = nice;
+        // Kernels before 6.12 do not read it for this policy.
+        attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(0);
+        // It keeps its number until it is waited for, and who decides about it has not done so.
+        if !self.is_alive()? {
+            return Err(Error::ProcessGone { fd: self.0.as_raw_fd() });
+        }
+        // SAFETY: the struct says its own size, and lives until the call returns.
+        let set = check_long(unsafe {
+            libc::syscall(libc::SYS_sched_setattr, libc::c_long::from(pid), &raw const attributes, 0 as libc::c_long)
+        });
+        set.map(drop).map_err(Error::PidFd)
     }
 }
 

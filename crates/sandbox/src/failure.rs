@@ -49,7 +49,7 @@ pub enum Code {
 
 impl Code {
     /// The name as scripts see it.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Code::CpuLimit => "cpu_limit",
             Code::TimeLimit => "time_limit",

@@ -14,6 +14,6 @@ mod wall;
 
 pub use failure::{Code, Failure};
 pub use host::{Host, HostCall, HostRefusal, HostReply, LogLine, NoNetwork};
-pub use pool::{Pool, PoolSettings, PoolState};
+pub use pool::{Pool, PoolSettings, PoolState, PoolTotals};
 pub use receipt::{Receipt, Usage};
 pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Request, Seed, Wall};

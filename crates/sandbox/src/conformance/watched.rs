@@ -117,6 +117,14 @@ impl Compartment for WatchedCompartment {
     fn alive(&self) -> bool {
         self.compartment.alive()
     }
+
+    fn cpu_time(&self) -> Option<Duration> {
+        self.compartment.cpu_time()
+    }
+
+    fn step_back(&self) {
+        self.compartment.step_back();
+    }
 }
 
 impl Drop for WatchedCompartment {

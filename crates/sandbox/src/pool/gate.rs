@@ -1,83 +1,246 @@
-//! A bounded number inside, a bounded number waiting, nobody waits for ever.
+//! The way in: a place and a turn for everybody, in fair order; nobody waits for ever.
 
+use super::fair::{Entered, Fair, FairLimits, Ticket, Want, Whose, Word};
+use super::lock;
 use crate::{Code, Failure};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 pub(super) struct Gate {
-    places: Semaphore,
-    capacity: usize,
-    waiting: AtomicUsize,
-    most_waiting: usize,
+    fair: Mutex<Fair>,
+}
+
+/// How full a gate is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Crowd {
+    pub(super) running: usize,
+    pub(super) waiting: usize,
+    /// The longest line of one tenant.
+    pub(super) longest: usize,
 }
 
 impl Gate {
-    pub(super) fn new(capacity: usize, most_waiting: usize) -> Gate {
-        Gate { places: Semaphore::new(capacity), capacity, waiting: AtomicUsize::new(0), most_waiting }
+    pub(super) fn new(limits: FairLimits) -> Gate {
+        Gate { fair: Mutex::new(Fair::new(limits)) }
     }
 
-    /// A place, or "busy": at once when the queue is full, after `patience` otherwise.
-    pub(super) async fn enter(&self, patience: Duration, whose: &str) -> Result<SemaphorePermit<'_>, Failure> {
-        if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
+    /// A place with a turn, or "busy": at once when the line is full, after `patience` otherwise.
+    pub(super) async fn enter(
+        self: &Arc<Gate>,
+        tenant: &Arc<str>,
+        lane: u64,
+        parts: usize,
+        patience: Duration,
+    ) -> Result<Seat, Failure> {
+        let (ticket, charged) = self.stand_in_line(tenant, Want::Place { lane }, parts, patience).await?;
+        Ok(Seat::new(self.clone(), tenant.clone(), ticket, charged))
+    }
+
+    /// A turn without a place.
+    pub(super) async fn turn(
+        self: &Arc<Gate>,
+        tenant: &Arc<str>,
+        parts: usize,
+        patience: Duration,
+    ) -> Result<Seat, Failure> {
+        let (ticket, charged) = self.stand_in_line(tenant, Want::Turn, parts, patience).await?;
+        Ok(Seat::new(self.clone(), tenant.clone(), ticket, charged))
+    }
+
+    pub(super) fn crowd(&self) -> Crowd {
+        let fair = lock(&self.fair);
+        Crowd { running: fair.running(), waiting: fair.waiting(), longest: fair.longest() }
+    }
+
+    /// Whether somebody of this tenant waits for a place.
+    pub(super) fn waits(&self, tenant: &str) -> bool {
+        lock(&self.fair).waits(tenant)
+    }
+
+    pub(super) fn set_weight(&self, tenant: &str, weight: u32) {
+        lock(&self.fair).set_weight(tenant, weight);
+    }
+
+    pub(super) fn close(&self) {
+        lock(&self.fair).close();
+    }
+
+    pub(super) fn sweep(&self) {
+        lock(&self.fair).sweep();
+    }
+
+    async fn stand_in_line(
+        &self,
+        tenant: &str,
+        want: Want,
+        parts: usize,
+        patience: Duration,
+    ) -> Result<(Ticket, f64), Failure> {
+        let entered = lock(&self.fair).enter(tenant, want, parts);
+        let (ticket, heard) = match entered {
+            Entered::Now(ticket, charged) => return Ok((ticket, charged)),
+            Entered::Closed => return Err(closing()),
+            Entered::Wait(ticket, heard) => (ticket, heard),
+        };
+        let mut standing = Standing { gate: self, ticket, heard: Some(heard) };
+        let word = tokio::time::timeout(patience, standing.word()).await;
+        match word {
+            Ok(Ok(Word::Come(charged))) => Ok((ticket, charged)),
+            Ok(Ok(Word::Go(whose))) => Err(busy(whose, "too many calls wait already")),
+            Ok(Ok(Word::Closed) | Err(_)) => Err(closing()),
+            Err(_) => Err(busy(Whose::Host, "no place became free in time")),
         }
-        let busy = |why: &str| Failure::new(Code::Busy, format!("{whose} is busy: {why}; try again later"));
-        let _turn = Turn::take(&self.waiting, self.most_waiting).ok_or_else(|| busy("too many calls wait already"))?;
-        match tokio::time::timeout(patience, self.places.acquire()).await {
-            Ok(Ok(place)) => Ok(place),
-            Ok(Err(_)) => Err(busy("it is closing")),
-            Err(_) => Err(busy("no place became free in time")),
-        }
-    }
-
-    pub(super) fn inside(&self) -> usize {
-        self.capacity - self.places.available_permits()
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
     }
 }
 
-/// A place in the queue, given back on drop: also when the waiting caller goes away.
-struct Turn<'a>(&'a AtomicUsize);
+/// Somebody in line. Who goes away leaves it, and gives back what it was given at that very moment.
+struct Standing<'a> {
+    gate: &'a Gate,
+    ticket: Ticket,
+    heard: Option<oneshot::Receiver<Word>>,
+}
 
-impl Turn<'_> {
-    fn take(count: &AtomicUsize, most: usize) -> Option<Turn<'_>> {
-        count
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1))
-            .ok()
-            .map(|_| Turn(count))
+impl Standing<'_> {
+    async fn word(&mut self) -> Result<Word, oneshot::error::RecvError> {
+        let Some(heard) = &mut self.heard else { return Ok(Word::Closed) };
+        let word = heard.await;
+        self.heard = None;
+        word
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Standing<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let Some(mut heard) = self.heard.take() else { return };
+        let mut fair = lock(&self.gate.fair);
+        match heard.try_recv() {
+            Ok(Word::Come(charged)) => {
+                fair.end_turn(&self.ticket, charged, 0.0);
+                if self.ticket.lane.is_some() {
+                    fair.leave(&self.ticket, 0.0, 0.0, 0.0);
+                }
+            }
+            Ok(Word::Go(_) | Word::Closed) => {}
+            Err(_) => fair.cancel(&self.ticket),
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What somebody inside holds: a place (unless it came for a turn alone) and, most of the time, a turn.
+/// Dropping it gives back both.
+pub(super) struct Seat {
+    gate: Arc<Gate>,
+    tenant: Arc<str>,
+    ticket: Ticket,
+    since: Instant,
+    held: Mutex<Held>,
+    /// Held by whoever stands in line for this seat's next turn.
+    resuming: tokio::sync::Mutex<()>,
+}
 
-    #[tokio::test]
-    async fn a_full_queue_answers_at_once_and_a_waiting_caller_in_time() {
-        let gate = Gate::new(1, 1);
-        let inside = gate.enter(Duration::from_secs(60), "it").await.unwrap();
-        let waiting = gate.enter(Duration::from_millis(20), "it");
-        tokio::pin!(waiting);
-        assert!(futures_pending(waiting.as_mut()).await);
-        assert_eq!(gate.waiting(), 1);
-        assert_eq!(gate.enter(Duration::from_secs(60), "it").await.unwrap_err().code, Code::Busy);
-        assert_eq!(waiting.await.unwrap_err().code, Code::Busy);
-        assert_eq!((gate.waiting(), gate.inside()), (0, 1));
-        drop(inside);
-        assert!(gate.enter(Duration::ZERO, "it").await.is_ok());
+struct Held {
+    turn: Option<Turn>,
+    /// Turns that are over, together.
+    turns: Duration,
+    cpu: Duration,
+    left: bool,
+}
+
+struct Turn {
+    ticket: Ticket,
+    charged: f64,
+    since: Instant,
+}
+
+impl Seat {
+    fn new(gate: Arc<Gate>, tenant: Arc<str>, ticket: Ticket, charged: f64) -> Seat {
+        let since = Instant::now();
+        let turn = Some(Turn { ticket, charged, since });
+        let held = Mutex::new(Held { turn, turns: Duration::ZERO, cpu: Duration::ZERO, left: false });
+        Seat { gate, tenant, ticket, since, held, resuming: tokio::sync::Mutex::default() }
     }
 
-    async fn futures_pending<F: Future + Unpin>(future: F) -> bool {
-        tokio::time::timeout(Duration::from_millis(1), future).await.is_err()
+    /// Gives up the turn, keeps the place.
+    pub(super) fn pause(&self) {
+        self.end_turn(&mut lock(&self.held));
     }
+
+    /// Waits for a turn again. Who has waited too long, or has left meanwhile, goes on without.
+    pub(super) async fn resume(&self, patience: Duration) {
+        let _one = self.resuming.lock().await;
+        if !self.wants_turn() {
+            return;
+        }
+        let want = Want::Again { number: self.ticket.number };
+        let Ok((ticket, charged)) = self.gate.stand_in_line(&self.tenant, want, self.ticket.parts, patience).await
+        else {
+            return;
+        };
+        let mut held = lock(&self.held);
+        held.turn = Some(Turn { ticket, charged, since: Instant::now() });
+        if held.left {
+            self.end_turn(&mut held);
+        }
+    }
+
+    fn wants_turn(&self) -> bool {
+        let held = lock(&self.held);
+        held.turn.is_none() && !held.left
+    }
+
+    /// How long it has had its turn; `None` without one.
+    pub(super) fn turn_age(&self) -> Option<Duration> {
+        lock(&self.held).turn.as_ref().map(|turn| turn.since.elapsed())
+    }
+
+    /// What a call used of the CPU; who used more than its turns pays for that.
+    pub(super) fn used(&self, cpu: Duration) {
+        lock(&self.held).cpu = cpu;
+    }
+
+    /// Leaves for good, also while something still holds the seat.
+    pub(super) fn leave(&self) {
+        let mut held = lock(&self.held);
+        if std::mem::replace(&mut held.left, true) {
+            return;
+        }
+        self.end_turn(&mut held);
+        if self.ticket.lane.is_some() {
+            let (turns, cpu, place) = (micros(held.turns), micros(held.cpu), micros(self.since.elapsed()));
+            lock(&self.gate.fair).leave(&self.ticket, turns, cpu, place);
+        }
+    }
+
+    fn end_turn(&self, held: &mut Held) {
+        if let Some(turn) = held.turn.take() {
+            let used = turn.since.elapsed();
+            held.turns += used;
+            lock(&self.gate.fair).end_turn(&turn.ticket, turn.charged, micros(used));
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
+
+fn busy(whose: Whose, why: &str) -> Failure {
+    let whose = match whose {
+        Whose::Server => "this server",
+        Whose::Tenant => "this tenant",
+        Whose::Host => "this host",
+    };
+    Failure::new(Code::Busy, format!("{whose} is busy: {why}; try again later"))
+}
+
+fn closing() -> Failure {
+    Failure::new(Code::Busy, "this host is busy: it is closing; try again later")
 }

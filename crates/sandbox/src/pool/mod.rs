@@ -1,68 +1,28 @@
 //! Keeps compartments ready and hands them out by boundary.
 
+mod counts;
+mod fair;
 mod gate;
 mod plot;
+mod settings;
+mod stint;
+#[cfg(test)]
+mod tests;
+
+pub use counts::PoolTotals;
+pub use settings::{PoolSettings, PoolState};
 
 use crate::{Answer, Code, Deployment, Failure, Host, Receipt, Request, Seed, Usage, Wall};
 use bytes::Bytes;
-use gate::Gate;
-use plot::Plot;
-use policy::check_arguments;
+use counts::Counts;
+use gate::{Gate, Seat};
+use plot::{Ground, Plot};
+use policy::{Boundary, check_arguments};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
-
-/// How much a pool may hold. All of it is bounded.
-#[derive(Clone, Debug)]
-pub struct PoolSettings {
-    /// Calls at once, over all deployments.
-    pub running: usize,
-    /// Calls at once of one deployment.
-    pub running_per_deployment: usize,
-    /// Callers that may wait for a place, over all deployments; the next one hears "busy" at once.
-    pub waiting: usize,
-    /// Callers that may wait for one deployment.
-    pub waiting_per_deployment: usize,
-    /// How long a caller waits before it hears "busy".
-    pub patience: Duration,
-    /// Compartments that wait ready per deployment with boundary `call`, at most. 0: every call grows its own.
-    pub spares: usize,
-    /// A deployment that nobody calls is let go after this.
-    pub idle: Duration,
-    /// Deployments held at once; the longest unused is let go for a new one.
-    pub deployments: usize,
-    /// Session compartments per deployment; beyond that a new session hears "busy".
-    pub sessions: usize,
-    /// A session's compartment that nobody calls is let go after this.
-    pub session_idle: Duration,
-}
-
-impl Default for PoolSettings {
-    fn default() -> PoolSettings {
-        PoolSettings {
-            running: 128,
-            running_per_deployment: 32,
-            waiting: 1024,
-            waiting_per_deployment: 128,
-            patience: Duration::from_secs(5),
-            spares: 8,
-            idle: Duration::from_secs(60),
-            deployments: 128,
-            sessions: 64,
-            session_idle: Duration::from_secs(300),
-        }
-    }
-}
-
-/// What a pool holds right now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolState {
-    pub deployments: usize,
-    pub spares: usize,
-    pub shared: usize,
-    pub running: usize,
-    pub waiting: usize,
-}
+use std::time::Duration;
+use stint::Pace;
+use tokio::time::Instant;
 
 /// A call is tried again this often when its compartment was lost before it did anything outside.
 const ATTEMPTS: usize = 3;
@@ -73,17 +33,17 @@ pub struct Pool {
 }
 
 struct Inner {
-    wall: Arc<dyn Wall>,
-    settings: PoolSettings,
-    gate: Gate,
+    ground: Arc<Ground>,
     plots: Mutex<HashMap<String, Arc<Plot>>>,
 }
 
 impl Pool {
     /// Must be called inside a tokio runtime: the pool has a task that lets go what is idle.
     pub fn new(wall: Arc<dyn Wall>, settings: PoolSettings) -> Pool {
-        let gate = Gate::new(settings.running, settings.waiting);
-        let inner = Arc::new(Inner { wall, settings, gate, plots: Mutex::default() });
+        let calls = Arc::new(Gate::new(settings.calls()));
+        let plants = Arc::new(Gate::new(settings.planting()));
+        let ground = Arc::new(Ground { wall, settings, calls, plants, counts: Counts::default() });
+        let inner = Arc::new(Inner { ground, plots: Mutex::default() });
         tokio::spawn(sweep(Arc::downgrade(&inner)));
         Pool { inner }
     }
@@ -95,14 +55,18 @@ impl Pool {
         let mut waited = None;
         let outcome = self.run(deployment, request, &host, start, &mut waited, &mut usage).await;
         let permit = &deployment.permit;
+        let time_us = micros(start.elapsed());
+        // Who never got a compartment did nothing but wait.
+        let wait_us = waited.map_or(time_us, micros);
+        self.inner.ground.counts.call(wait_us, outcome.as_ref().err());
         let receipt = Receipt {
-            wall: self.inner.wall.name(),
+            wall: self.inner.ground.wall.name(),
             boundary: permit.boundary(),
             jit: permit.jit(),
             limits: permit.limits().clone(),
             cpu_us: usage.cpu_us,
-            time_us: micros(start.elapsed()),
-            wait_us: micros(waited.unwrap_or_default()),
+            time_us,
+            wait_us,
             peak_memory_kb: usage.memory_kb,
             host_calls: usage.host_calls,
             log_bytes: usage.log_bytes,
@@ -123,19 +87,23 @@ impl Pool {
     ) -> Result<Bytes, Failure> {
         let limits = deployment.permit.limits();
         check_arguments(&request.input, limits).map_err(|e| Failure::new(Code::ArgumentLimit, e.to_string()))?;
+        let Ground { settings, calls, counts, .. } = &*self.inner.ground;
         let plot = self.inner.plot(deployment);
-        let patience = self.inner.settings.patience;
-        let _place = plot.gate.enter(patience, "this server").await?;
-        let _global = self.inner.gate.enter(patience, "this host").await?;
+        let _visit = plot.visit();
+        let seat = calls.enter(&plot.tenant, plot.lane, plot.parts(), settings.patience).await?;
+        let seat = Leaving(Arc::new(seat));
+        let pace = Pace { turn: settings.turn(limits.cpu_ms), patience: settings.patience };
         for attempt in 1.. {
-            let compartment = match plot.take(&*self.inner.wall, request).await {
+            let compartment = match plot.take(request, &seat.0).await {
                 // The seed was lost and nobody had noticed yet; the next attempt plants anew.
                 Err(failure) if failure.code == Code::CompartmentLost && attempt < ATTEMPTS => continue,
                 taken => taken?,
             };
             waited.get_or_insert_with(|| start.elapsed());
             let within = Duration::from_millis(limits.time_ms);
-            let (outcome, used) = compartment.call(request, host.clone(), within).await;
+            let mut unanswered = Unanswered((deployment.permit.boundary() == Boundary::Call).then_some(counts));
+            let (outcome, used) = stint::run(&seat.0, &*compartment, request, host.clone(), within, pace).await;
+            unanswered.0 = None;
             *usage = used;
             let lost = outcome.as_ref().is_err_and(|failure| failure.code == Code::CompartmentLost);
             if lost {
@@ -151,7 +119,15 @@ impl Pool {
 
     /// Tools, resources and prompts of a deployment, initialising it if need be.
     pub async fn seed(&self, deployment: &Arc<Deployment>) -> Result<Arc<dyn Seed>, Failure> {
-        self.inner.plot(deployment).seed(&*self.inner.wall).await
+        let plot = self.inner.plot(deployment);
+        let _visit = plot.visit();
+        plot.seed(None).await
+    }
+
+    /// A tenant's share of a busy host, relative to others'. Who was never given one has 1, and 0 counts as 1.
+    pub fn set_weight(&self, tenant: &str, weight: u32) {
+        self.inner.ground.calls.set_weight(tenant, weight);
+        self.inner.ground.plants.set_weight(tenant, weight);
     }
 
     /// Lets go of a deployment: compartments that serve finish, all others are killed.
@@ -159,21 +135,32 @@ impl Pool {
         lock(&self.inner.plots).remove(id);
     }
 
+    /// Lets nobody in any more: who comes or waits hears "busy", who is inside finishes.
+    pub fn close(&self) {
+        self.inner.ground.calls.close();
+        self.inner.ground.plants.close();
+    }
+
     pub fn state(&self) -> PoolState {
+        let crowd = self.inner.ground.calls.crowd();
         let plots = lock(&self.inner.plots);
         let mut state = PoolState {
             deployments: plots.len(),
-            running: self.inner.gate.inside(),
-            waiting: self.inner.gate.waiting(),
+            running: crowd.running,
+            waiting: crowd.waiting,
+            longest_line: crowd.longest,
             ..PoolState::default()
         };
         for plot in plots.values() {
             let (spares, shared) = plot.holds();
             state.spares += spares;
             state.shared += shared;
-            state.waiting += plot.gate.waiting();
         }
         state
+    }
+
+    pub fn totals(&self) -> PoolTotals {
+        self.inner.ground.counts.totals()
     }
 }
 
@@ -184,13 +171,46 @@ impl Inner {
             plot.touch();
             return plot.clone();
         }
-        if plots.len() >= self.settings.deployments {
-            let oldest = plots.iter().min_by_key(|(_, plot)| plot.last_used()).map(|(id, _)| id.clone());
-            oldest.map(|id| plots.remove(&id));
+        if plots.len() >= self.ground.settings.deployments
+            && let Some(id) = dispensable(&plots)
+        {
+            plots.remove(&id);
         }
-        let plot = Arc::new(Plot::new(deployment.clone(), self.settings.clone()));
+        let plot = Arc::new(Plot::new(deployment.clone(), self.ground.clone()));
         plots.insert(deployment.id.clone(), plot.clone());
         plot
+    }
+}
+
+/// The longest unused deployment of the tenant that holds the most: nobody makes another's servers start anew by having
+/// many.
+fn dispensable(plots: &HashMap<String, Arc<Plot>>) -> Option<String> {
+    let mut held: HashMap<&str, usize> = HashMap::new();
+    for plot in plots.values() {
+        *held.entry(&plot.tenant).or_default() += 1;
+    }
+    let most = held.values().copied().max()?;
+    let theirs = plots.iter().filter(|(_, plot)| held.get(&*plot.tenant) == Some(&most));
+    theirs.min_by_key(|(_, plot)| (plot.in_use(), plot.last_used())).map(|(id, _)| id.clone())
+}
+
+/// Leaves the place also when the caller goes away, whoever else still knows the seat.
+struct Leaving(Arc<Seat>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// A caller that goes away before its answer takes its compartment along.
+struct Unanswered<'a>(Option<&'a Counts>);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(counts) = self.0 {
+            counts.cancelled();
+        }
     }
 }
 
@@ -201,12 +221,14 @@ async fn sweep(pool: Weak<Inner>) {
         let Some(inner) = pool.upgrade() else { return };
         let kept: Vec<Arc<Plot>> = {
             let mut plots = lock(&inner.plots);
-            plots.retain(|_, plot| plot.gate.inside() > 0 || plot.last_used().elapsed() < inner.settings.idle);
+            plots.retain(|_, plot| plot.in_use() || plot.last_used().elapsed() < inner.ground.settings.idle);
             plots.values().cloned().collect()
         };
         for plot in kept {
-            plot.sweep(&inner.wall).await;
+            plot.sweep();
         }
+        inner.ground.calls.sweep();
+        inner.ground.plants.sweep();
     }
 }
 

@@ -1,18 +1,36 @@
 //! One deployment's seed and the compartments grown from it.
 
-use super::gate::Gate;
+use super::counts::Counts;
+use super::fair::TURN;
+use super::gate::{Gate, Seat};
 use super::{PoolSettings, lock};
 use crate::{Code, Compartment, Deployment, Failure, Growth, Request, Seed, Wall};
 use policy::Boundary;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What all plots of a pool have in common.
+pub(super) struct Ground {
+    pub(super) wall: Arc<dyn Wall>,
+    pub(super) settings: PoolSettings,
+    /// The way in for calls, and for whatever else computes for a tenant.
+    pub(super) calls: Arc<Gate>,
+    /// Initialising is rare, long and heavy; it has a line of its own.
+    pub(super) plants: Arc<Gate>,
+    pub(super) counts: Counts,
+}
 
 pub(super) struct Plot {
     deployment: Arc<Deployment>,
-    settings: PoolSettings,
-    pub(super) gate: Gate,
+    ground: Arc<Ground>,
+    pub(super) tenant: Arc<str>,
+    /// Its lane at the gate.
+    pub(super) lane: u64,
+    /// Calls that are under way or wait.
+    callers: AtomicUsize,
     last_used: Mutex<Instant>,
     /// Held while planting, so that many first callers plant once.
     planted: tokio::sync::Mutex<Planted>,
@@ -21,6 +39,7 @@ pub(super) struct Plot {
     /// How many spares are wanted now: rises when a caller finds none, falls when nobody calls.
     wanted: AtomicUsize,
     growing: AtomicUsize,
+    replanting: AtomicBool,
     shared: Mutex<HashMap<Sharer, Arc<Shared>>>,
 }
 
@@ -49,18 +68,51 @@ struct Shared {
     last_used: Mutex<Instant>,
 }
 
+/// Spares of one deployment that grow at once. Its zygote makes one at a time anyway.
+const GROWERS: usize = 2;
+
+/// A call on its way through a plot; as long as there is one, the plot is in use.
+pub(super) struct Visit<'a>(&'a Plot);
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.callers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Plot {
-    pub(super) fn new(deployment: Arc<Deployment>, settings: PoolSettings) -> Plot {
+    pub(super) fn new(deployment: Arc<Deployment>, ground: Arc<Ground>) -> Plot {
+        static LANES: AtomicU64 = AtomicU64::new(0);
         Plot {
-            deployment,
-            gate: Gate::new(settings.running_per_deployment, settings.waiting_per_deployment),
+            tenant: deployment.tenant.as_str().into(),
+            lane: LANES.fetch_add(1, Ordering::Relaxed),
+            callers: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
             planted: tokio::sync::Mutex::default(),
             spares: Mutex::default(),
-            wanted: AtomicUsize::new(settings.spares.min(2)),
+            wanted: AtomicUsize::new(ground.settings.spares.min(2)),
             growing: AtomicUsize::new(0),
+            replanting: AtomicBool::new(false),
             shared: Mutex::default(),
-            settings,
+            deployment,
+            ground,
+        }
+    }
+
+    pub(super) fn visit(&self) -> Visit<'_> {
+        self.callers.fetch_add(1, Ordering::Relaxed);
+        Visit(self)
+    }
+
+    pub(super) fn in_use(&self) -> bool {
+        self.callers.load(Ordering::Relaxed) > 0
+    }
+
+    /// The part of a turn a call of this deployment needs. Calls that share a process take turns in there.
+    pub(super) fn parts(&self) -> usize {
+        match self.deployment.permit.boundary() {
+            Boundary::Call | Boundary::Session => TURN,
+            Boundary::Server | Boundary::Tenant => 1,
         }
     }
 
@@ -77,50 +129,69 @@ impl Plot {
         (lock(&self.spares).len(), lock(&self.shared).len())
     }
 
-    /// The compartment for this request.
+    /// The compartment for this request. Who waits for others on the way does so without a turn.
     pub(super) async fn take(
         self: &Arc<Plot>,
-        wall: &dyn Wall,
         request: &Request,
+        seat: &Seat,
     ) -> Result<Arc<dyn Compartment>, Failure> {
         match (self.deployment.permit.boundary(), &request.session) {
-            (Boundary::Call, _) | (Boundary::Session, None) => self.take_spare(wall).await,
-            (Boundary::Session, Some(session)) => self.join(wall, Sharer::Session(session.clone())).await,
-            (Boundary::Server | Boundary::Tenant, _) => self.join(wall, Sharer::Everybody).await,
+            (Boundary::Call, _) | (Boundary::Session, None) => self.take_spare(seat).await,
+            (Boundary::Session, Some(session)) => self.join(Sharer::Session(session.clone()), seat).await,
+            (Boundary::Server | Boundary::Tenant, _) => self.join(Sharer::Everybody, seat).await,
         }
     }
 
-    async fn take_spare(self: &Arc<Plot>, wall: &dyn Wall) -> Result<Arc<dyn Compartment>, Failure> {
+    async fn take_spare(self: &Arc<Plot>, seat: &Seat) -> Result<Arc<dyn Compartment>, Failure> {
         // Asked first, because spares die with their seed.
-        let seed = self.seed(wall).await?;
+        let seed = self.seed(Some(seat)).await?;
         let spare = lock(&self.spares).pop_front();
         if let Some(spare) = spare {
             return Ok(spare);
         }
         let wanted = self.wanted.load(Ordering::Relaxed);
-        self.wanted.store((wanted * 2).min(self.settings.spares), Ordering::Relaxed);
-        seed.grow(Growth::OneCall).await
+        self.wanted.store((wanted * 2).min(self.ground.settings.spares), Ordering::Relaxed);
+        self.grow(&*seed, Growth::OneCall).await
     }
 
-    async fn join(&self, wall: &dyn Wall, sharer: Sharer) -> Result<Arc<dyn Compartment>, Failure> {
+    async fn join(&self, sharer: Sharer, seat: &Seat) -> Result<Arc<dyn Compartment>, Failure> {
         let shared = {
             let mut all = lock(&self.shared);
-            if !all.contains_key(&sharer) && all.len() >= self.settings.sessions {
+            if !all.contains_key(&sharer) && all.len() >= self.ground.settings.sessions {
                 return Err(Failure::new(Code::Busy, "this server has too many sessions; try again later"));
             }
             let fresh = || Arc::new(Shared { compartment: Default::default(), last_used: Mutex::new(Instant::now()) });
             all.entry(sharer).or_insert_with(fresh).clone()
         };
         *lock(&shared.last_used) = Instant::now();
-        let mut held = shared.compartment.lock().await;
+        let mut held = match shared.compartment.try_lock() {
+            Ok(held) => held,
+            Err(_) => self.meanwhile(Some(seat), shared.compartment.lock()).await,
+        };
         match &*held {
             Some(compartment) if compartment.alive() => Ok(compartment.clone()),
             _ => {
-                let compartment = self.seed(wall).await?.grow(Growth::ManyCalls).await?;
+                let seed = self.seed(Some(seat)).await?;
+                let compartment = self.grow(&*seed, Growth::ManyCalls).await?;
                 *held = Some(compartment.clone());
                 Ok(compartment)
             }
         }
+    }
+
+    async fn grow(&self, seed: &dyn Seed, growth: Growth) -> Result<Arc<dyn Compartment>, Failure> {
+        let compartment = seed.grow(growth).await?;
+        self.ground.counts.grown();
+        Ok(compartment)
+    }
+
+    /// Waits for something that others do, without a turn.
+    async fn meanwhile<T>(&self, seat: Option<&Seat>, what: impl Future<Output = T>) -> T {
+        let Some(seat) = seat else { return what.await };
+        seat.pause();
+        let done = what.await;
+        seat.resume(self.ground.settings.patience).await;
+        done
     }
 
     /// What took one compartment may have taken all that waited beside it, and a caller must not try them one by one.
@@ -135,22 +206,31 @@ impl Plot {
             return;
         }
         let missing = self.wanted.load(Ordering::Relaxed).saturating_sub(lock(&self.spares).len());
-        if self.growing.load(Ordering::Relaxed) >= missing {
+        if self.growing.load(Ordering::Relaxed) >= missing.min(GROWERS) {
             return;
         }
         self.growing.fetch_add(1, Ordering::Relaxed);
         let plot = self.clone();
         tokio::spawn(async move {
-            let seed = plot.planted.lock().await.seed.clone();
-            if let Some(seed) = seed {
-                while lock(&plot.spares).len() < plot.wanted.load(Ordering::Relaxed) {
-                    // The next caller grows its own and hears the reason if it is still there.
-                    let Ok(spare) = seed.grow(Growth::OneCall).await else { break };
-                    plot.keep(spare);
-                }
-            }
+            plot.grow_spares().await;
             plot.growing.fetch_sub(1, Ordering::Relaxed);
         });
+    }
+
+    /// Each spare takes a turn, as calls do. While callers of the tenant wait, they come first and grow their own.
+    async fn grow_spares(&self) {
+        let Some(seed) = self.planted.lock().await.seed.clone() else { return };
+        let missing = || lock(&self.spares).len() < self.wanted.load(Ordering::Relaxed);
+        let (calls, patience) = (&self.ground.calls, self.ground.settings.patience);
+        while missing() && !calls.waits(&self.tenant) {
+            let Ok(_turn) = calls.turn(&self.tenant, TURN, patience).await else { return };
+            if !missing() {
+                return;
+            }
+            // The next caller grows its own and hears the reason if it is still there.
+            let Ok(spare) = self.grow(&*seed, Growth::OneCall).await else { return };
+            self.keep(spare);
+        }
     }
 
     /// Keeps a spare unless others who grew meanwhile were enough.
@@ -162,8 +242,11 @@ impl Plot {
     }
 
     /// The living seed, planted if need be.
-    pub(super) async fn seed(&self, wall: &dyn Wall) -> Result<Arc<dyn Seed>, Failure> {
-        let mut planted = self.planted.lock().await;
+    pub(super) async fn seed(&self, seat: Option<&Seat>) -> Result<Arc<dyn Seed>, Failure> {
+        let mut planted = match self.planted.try_lock() {
+            Ok(planted) => planted,
+            Err(_) => self.meanwhile(seat, self.planted.lock()).await,
+        };
         if let Some(seed) = &planted.seed
             && seed.alive()
         {
@@ -175,7 +258,7 @@ impl Plot {
             return Err(trouble.failure.clone());
         }
         lock(&self.spares).clear();
-        match wall.plant(self.deployment.clone()).await {
+        match self.meanwhile(seat, self.plant()).await {
             Ok(seed) => {
                 *planted = Planted { seed: Some(seed.clone()), trouble: None };
                 Ok(seed)
@@ -192,26 +275,51 @@ impl Plot {
         }
     }
 
+    /// Initialises the deployment when the tenant's turn comes. One that is at it for longer than its CPU budget needs
+    /// waits for something, and holds nobody up.
+    async fn plant(&self) -> Result<Arc<dyn Seed>, Failure> {
+        let settings = &self.ground.settings;
+        let turn = self.ground.plants.turn(&self.tenant, TURN, settings.patience).await?;
+        let mut planting = self.ground.wall.plant(self.deployment.clone());
+        let longest = settings.turn(self.deployment.permit.limits().init_cpu_ms);
+        let planted = match tokio::time::timeout(longest, &mut planting).await {
+            Ok(planted) => planted,
+            Err(_) => {
+                turn.pause();
+                planting.await
+            }
+        };
+        self.ground.counts.planted(planted.is_ok());
+        planted
+    }
+
     /// Lets go what is not used and plants a worn seed anew, beside the old one until it is ready.
-    pub(super) async fn sweep(&self, wall: &Arc<dyn Wall>) {
+    pub(super) fn sweep(self: &Arc<Plot>) {
+        let settings = &self.ground.settings;
         lock(&self.shared).retain(|sharer, shared| {
             let idle = match sharer {
-                Sharer::Session(_) => self.settings.session_idle,
-                Sharer::Everybody => self.settings.idle,
+                Sharer::Session(_) => settings.session_idle,
+                Sharer::Everybody => settings.idle,
             };
             Arc::strong_count(shared) > 1 || lock(&shared.last_used).elapsed() < idle
         });
         if self.last_used().elapsed() > Duration::from_secs(5) {
-            let wanted = self.wanted.load(Ordering::Relaxed).div_ceil(2).max(self.settings.spares.min(1));
+            let wanted = self.wanted.load(Ordering::Relaxed).div_ceil(2).max(settings.spares.min(1));
             self.wanted.store(wanted, Ordering::Relaxed);
             lock(&self.spares).truncate(wanted);
         }
         let Ok(planted) = self.planted.try_lock() else { return };
         let worn = planted.seed.as_ref().is_some_and(|seed| seed.alive() && seed.worn());
         drop(planted);
-        if worn && let Ok(seed) = wall.plant(self.deployment.clone()).await {
-            // Spares of the old one are as good as ever; they go first, and it goes with the last of them.
-            self.planted.lock().await.seed = Some(seed);
+        if worn && !self.replanting.swap(true, Ordering::Relaxed) {
+            let plot = self.clone();
+            tokio::spawn(async move {
+                if let Ok(seed) = plot.plant().await {
+                    // Spares of the old one are as good as ever; they go first, and it goes with the last of them.
+                    plot.planted.lock().await.seed = Some(seed);
+                }
+                plot.replanting.store(false, Ordering::Relaxed);
+            });
         }
     }
 }

@@ -1,0 +1,132 @@
+//! One tenant floods, another hardly notices. Ratios of the same run, and the median of several rounds.
+//!
+//! On a machine that is busy otherwise a flood also takes the little CPU time that was left, and nothing can be said of
+//! the pool: such rounds are shown and do not count.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use sandbox::{Deployment, Pool};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::{Server, run};
+
+const FLOODERS: usize = 50;
+const ROUNDS: usize = 3;
+const CALLS: usize = 100;
+
+/// The quiet tenant's median beside a flood over that without. Without fair turns it was 60 and more where the flood
+/// computes; with them it is between 1 and 3.
+const MOST: f64 = 12.0;
+
+/// Computes for some twenty milliseconds.
+const BURN: &str = "for (let i = 0; i < 2e6; i++);";
+
+struct Flood {
+    over: Arc<AtomicBool>,
+    served: Arc<AtomicU64>,
+    callers: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Flood {
+    fn start(pool: &Arc<Pool>, server: &Arc<Deployment>) -> Flood {
+        let (over, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let callers = (0..FLOODERS).map(|_| {
+            let (pool, server, over, served) = (pool.clone(), server.clone(), over.clone(), served.clone());
+            tokio::spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    // On a slow machine some end at their CPU limit or their patience's end; that is an answer, too.
+                    if run(&pool, &server, "{}").await.is_ok() {
+                        served.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })
+        });
+        Flood { callers: callers.collect(), over, served }
+    }
+
+    async fn stop(self) -> u64 {
+        self.over.store(true, Ordering::Relaxed);
+        for caller in self.callers {
+            tokio::time::timeout(support::PATIENCE, caller).await.expect("no flooder hangs").expect("no panic");
+        }
+        self.served.load(Ordering::Relaxed)
+    }
+}
+
+/// p50 and p99 of a gentle caller, in microseconds.
+async fn gentle(pool: &Arc<Pool>, server: &Arc<Deployment>) -> (u64, u64) {
+    let mut times = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let begin = Instant::now();
+        assert_eq!(run(pool, server, r#"{"x":2}"#).await, Ok("4".to_owned()));
+        times.push(begin.elapsed().as_micros() as u64);
+    }
+    times.sort_unstable();
+    (times[CALLS / 2], times[CALLS * 99 / 100])
+}
+
+/// How much of the machine nobody uses, from 0 to 1, looked at for a moment.
+async fn idle() -> f64 {
+    let read = || -> Vec<u64> {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let line = stat.lines().next().unwrap_or_default();
+        line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect()
+    };
+    let before = read();
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    let passed: Vec<u64> = read().iter().zip(&before).map(|(after, before)| after - before).collect();
+    passed.get(3).copied().unwrap_or(0) as f64 / passed.iter().sum::<u64>().max(1) as f64
+}
+
+fn median(mut ratios: Vec<f64>) -> f64 {
+    ratios.sort_by(f64::total_cmp);
+    ratios[ratios.len() / 2]
+}
+
+async fn quiet_beside(name: &str, body: &str) {
+    let pool = support::pool().await;
+    let quiet = Server::new("export default { tools: { run: { run: ({ x }) => x * 2 } } }").tenant("quiet").deploy();
+    let flood = format!("export default {{ tools: {{ run: {{ run: async () => {{ {body} return 1 }} }} }} }}");
+    let loud = Server::new(&flood).tenant("loud").limit("cpu_ms", 1000).deploy();
+    gentle(&pool, &quiet).await;
+    let (mut medians, mut tails) = (Vec::new(), Vec::new());
+    for round in 1..=2 * ROUNDS {
+        let before = idle().await;
+        let alone = gentle(&pool, &quiet).await;
+        let flood = Flood::start(&pool, &loud);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let beside = gentle(&pool, &quiet).await;
+        let served = flood.stop().await;
+        println!(
+            "{name}, round {round}: p50 {} µs and p99 {} µs alone, {} and {} beside a flood that had {served} calls served",
+            alone.0, alone.1, beside.0, beside.1
+        );
+        assert!(served > 0, "the flood came to nothing");
+        if before.min(idle().await) > 0.7 {
+            medians.push(beside.0 as f64 / alone.0 as f64);
+            tails.push(beside.1 as f64 / alone.1 as f64);
+        }
+        if medians.len() == ROUNDS {
+            break;
+        }
+    }
+    if medians.len() < ROUNDS {
+        println!("{name}: this machine is busy otherwise, so nothing is said of the ratios");
+        return;
+    }
+    let (p50, p99) = (median(medians), median(tails));
+    println!("{name}: beside the flood the p50 is {p50:.2} times, the p99 {p99:.2} times that without");
+    assert!(p50 < MOST, "{name}: the quiet tenant's calls take {p50:.1} times as long");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quiet_tenant_beside_a_flood() {
+    // One after the other: each is a measurement.
+    quiet_beside("small calls", "").await;
+    quiet_beside("calls that compute", BURN).await;
+    quiet_beside("calls that sleep, then compute", &format!("await new Promise((go) => setTimeout(go, 200)); {BURN}"))
+        .await;
+}
