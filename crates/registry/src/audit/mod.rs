@@ -1,0 +1,224 @@
+//! The audit log: one line for every call, every change and every repair, each tied to the one before by its hash.
+
+mod line;
+mod recent;
+mod recover;
+mod segment;
+mod tail;
+mod verify;
+
+pub(crate) use line::Link;
+pub(crate) use tail::Bounds;
+pub use verify::{Verified, VerifyError, verify};
+
+use crate::files::{self, locked};
+use crate::{AuditEvent, Cause, ChangeEvent};
+use recent::Search;
+use serde_json::value::RawValue;
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tail::Tail;
+use tokio::sync::broadcast;
+
+/// Calls a follower may lag behind before it misses some.
+const FOLLOWED_CALLS: usize = 1024;
+
+/// The last line: its number and its hash (64 zeros when there is none).
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Head {
+    pub seq: u64,
+    /// Hex.
+    pub hash: String,
+}
+
+/// A call as the log has it.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct CallLine {
+    pub seq: u64,
+    pub tenant: String,
+    pub server: String,
+    pub caller: String,
+    pub outcome: String,
+    /// The whole line: all fields of the event, `seq`, `time`, `prev` and `hash`.
+    pub json: Box<RawValue>,
+}
+
+/// Which calls; `None` is any.
+#[derive(Clone, Debug, Default)]
+pub struct CallFilter {
+    pub tenant: Option<String>,
+    pub server: Option<String>,
+    pub caller: Option<String>,
+    pub outcome: Option<String>,
+    /// At most this many (and never more than 1000).
+    pub limit: usize,
+    /// Only lines before this one.
+    pub before_seq: Option<u64>,
+}
+
+impl CallFilter {
+    /// For lines of [`AuditLog::follow`].
+    pub fn matches(&self, call: &CallLine) -> bool {
+        let is = |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
+        is(&self.tenant, &call.tenant)
+            && is(&self.server, &call.server)
+            && is(&self.caller, &call.caller)
+            && is(&self.outcome, &call.outcome)
+            && self.before_seq.is_none_or(|before| call.seq < before)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    #[error("the audit log cannot be written and no more fits into memory")]
+    Full,
+    #[error("an event of {bytes} bytes is too large for the audit log")]
+    TooLarge { bytes: usize },
+    #[error("an event cannot be written as JSON")]
+    Event(#[source] Cause),
+    #[error("the audit log cannot be read")]
+    Read(#[source] Cause),
+}
+
+/// How the audit log is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct AuditHealth {
+    /// What is wrong, in words; empty when all is well.
+    pub problems: Vec<String>,
+    /// Events that wait for the disk.
+    pub waiting: usize,
+    /// Events that were refused because too many waited.
+    pub refused: u64,
+}
+
+pub struct AuditLog {
+    dir: PathBuf,
+    tail: Mutex<Tail>,
+    calls: broadcast::Sender<Arc<CallLine>>,
+    /// Damage that was found. It does not go away.
+    damage: Mutex<Vec<String>>,
+    /// Why the disk did not keep what it had taken, when it was last asked to.
+    sync_trouble: Mutex<Option<String>>,
+}
+
+impl AuditLog {
+    /// Opens the log below a data directory. `recorded` is the last line that is known to have been safe. Also returns the
+    /// ids of the changes after it.
+    pub(crate) fn open(dir: &Path, recorded: Link, bounds: Bounds) -> io::Result<(AuditLog, HashSet<String>)> {
+        let dir = dir.join("audit");
+        files::create_dir(&dir)?;
+        let recovered = recover::recover(&dir, recorded)?;
+        let log = AuditLog {
+            tail: Mutex::new(Tail::new(dir.clone(), bounds, recovered.found)),
+            dir,
+            calls: broadcast::channel(FOLLOWED_CALLS).0,
+            damage: Mutex::new(recovered.damage.clone()),
+            sync_trouble: Mutex::new(None),
+        };
+        if recovered.torn > 0 {
+            log.host_event(
+                "audit_log_repaired",
+                format!("cut off {} bytes of a line that was not written to its end", recovered.torn),
+            );
+        }
+        for damage in recovered.damage {
+            log.host_event("audit_log_damaged", damage);
+        }
+        Ok((log, recovered.ids))
+    }
+
+    fn host_event(&self, what: &str, detail: String) {
+        // If even this cannot be kept, `health` says why.
+        let _ = self.append(&AuditEvent::Host { what: what.to_owned(), detail });
+    }
+
+    /// Adds a line. Quick enough to be called inline by any thread: it costs a hash and one write into the page cache.
+    /// While the disk takes nothing, lines wait in memory; an error means that there is no room left there either.
+    pub fn append(&self, event: &AuditEvent) -> Result<(), AuditError> {
+        let body = line::body(event, None)?;
+        let followed = matches!(event, AuditEvent::Call(_)) && self.calls.receiver_count() > 0;
+        let line = {
+            let mut tail = locked(&self.tail);
+            tail.push(&body)?;
+            followed.then(|| tail.last_line().to_vec())
+        };
+        if let Some(call) = line.and_then(|line| recent::call_line(&line)) {
+            let _ = self.calls.send(Arc::new(call)); // fails when the last follower just left
+        }
+        Ok(())
+    }
+
+    /// Adds a change of the registry, recognisable by `id`. Returns its number.
+    pub(crate) fn append_change(&self, id: &str, event: ChangeEvent) -> Result<u64, AuditError> {
+        let body = line::body(&AuditEvent::Change(event), Some(id))?;
+        Ok(locked(&self.tail).push(&body)?.seq)
+    }
+
+    /// Calls, newest first. May read much of the log, so not for the threads of an executor.
+    pub fn recent(&self, filter: &CallFilter) -> Result<Vec<CallLine>, AuditError> {
+        let mut search = Search::new(filter);
+        {
+            let tail = locked(&self.tail);
+            tail.waiting().rev().for_each(|line| search.lines(line));
+        }
+        search.files(&self.dir).map_err(|error| AuditError::Read(error.into()))
+    }
+
+    /// Calls from now on, of all tenants. A receiver that lags misses some.
+    pub fn follow(&self) -> broadcast::Receiver<Arc<CallLine>> {
+        self.calls.subscribe()
+    }
+
+    pub fn head(&self) -> Head {
+        let Link { seq, hash } = locked(&self.tail).head();
+        Head { seq, hash: hex::encode(hash) }
+    }
+
+    pub fn health(&self) -> AuditHealth {
+        let mut problems = locked(&self.damage).clone();
+        let tail = locked(&self.tail);
+        problems.extend(tail.trouble().map(|trouble| format!("the audit log cannot be written: {trouble}")));
+        problems.extend(locked(&self.sync_trouble).clone());
+        AuditHealth { problems, waiting: tail.waiting().len(), refused: tail.refused() }
+    }
+
+    /// Writes what waits and makes the disk keep it. Returns the last line that is safe, if that is a new one.
+    pub(crate) fn sync(&self) -> Option<Link> {
+        self.look_after_file();
+        let (unsynced, refused) = {
+            let mut tail = locked(&self.tail);
+            let refused = tail.flush();
+            (tail.take_unsynced(), refused)
+        };
+        if refused > 0 {
+            self.host_event("audit_log_gap", format!("{refused} events were refused while the disk took nothing"));
+        }
+        let unsynced = unsynced?;
+        let mut result = unsynced.files.iter().try_for_each(|file| file.sync_data());
+        if unsynced.dir {
+            result = result.and_then(|()| files::sync_dir(&self.dir));
+        }
+        let link = unsynced.link;
+        *locked(&self.sync_trouble) = match &result {
+            Ok(()) => None,
+            Err(error) => Some(format!("the disk does not keep the audit log: {error}")),
+        };
+        match result {
+            Ok(()) => Some(link),
+            Err(_) => {
+                locked(&self.tail).put_back(unsynced);
+                None
+            }
+        }
+    }
+
+    fn look_after_file(&self) {
+        let problem = locked(&self.tail).check_file();
+        if let Some(problem) = problem {
+            locked(&self.damage).push(problem.clone());
+            self.host_event("audit_log_damaged", problem);
+        }
+    }
+}

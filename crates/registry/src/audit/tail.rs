@@ -1,0 +1,237 @@
+//! The end of the log, where lines are added.
+
+use super::line::{self, Link};
+use super::segment;
+use crate::AuditError;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Segments that may be open at a time.
+const MOST_UNSYNCED: usize = 8;
+
+/// How much may wait for a disk that takes nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// A segment is not begun anew before this many bytes.
+    pub segment_bytes: u64,
+    pub waiting_lines: usize,
+    pub waiting_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { segment_bytes: 64 << 20, waiting_lines: 65_536, waiting_bytes: 32 << 20 }
+    }
+}
+
+/// A line that is part of the chain, but not yet of a file.
+struct Waiting {
+    line: Vec<u8>,
+    link: Link,
+}
+
+pub(crate) struct Tail {
+    dir: PathBuf,
+    bounds: Bounds,
+    /// The last line of the chain.
+    head: Link,
+    /// The last line that is in a file.
+    written: Link,
+    /// Number of the last segment, 0 when there is none.
+    segment: u64,
+    /// None: the next line begins a new segment.
+    file: Option<Arc<File>>,
+    /// Bytes of whole lines in the last segment.
+    length: u64,
+    /// There may be more in the segment than `length`: part of a line that could not be written.
+    dirty: bool,
+    /// The line being made.
+    line: Vec<u8>,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    /// Files that were written to since they were last synchronised.
+    unsynced: Vec<Arc<File>>,
+    /// A segment was begun since its directory was last synchronised.
+    unsynced_dir: bool,
+    /// Why the disk took nothing when it was last tried.
+    trouble: Option<String>,
+    /// Since the disk took something for the last time.
+    refused: u64,
+}
+
+/// How a log was found.
+pub(crate) struct Found {
+    pub head: Link,
+    pub segment: u64,
+    /// The last segment, if it is sound enough to go on in it.
+    pub file: Option<File>,
+    pub length: u64,
+    pub dirty: bool,
+}
+
+/// What has to reach the disk for everything up to `link` to be safe.
+pub(crate) struct Unsynced {
+    pub files: Vec<Arc<File>>,
+    pub dir: bool,
+    pub link: Link,
+}
+
+impl Tail {
+    pub(crate) fn new(dir: PathBuf, bounds: Bounds, found: Found) -> Tail {
+        let file = found.file.map(Arc::new);
+        Tail {
+            dir,
+            bounds,
+            head: found.head,
+            written: found.head,
+            segment: found.segment,
+            length: found.length,
+            dirty: found.dirty,
+            line: Vec::with_capacity(4096),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            // What a crashed host wrote last may not be on the disk yet.
+            unsynced: file.iter().cloned().collect(),
+            unsynced_dir: true,
+            file,
+            trouble: None,
+            refused: 0,
+        }
+    }
+
+    pub(crate) fn head(&self) -> Link {
+        self.head
+    }
+
+    /// The line added last, with its line break.
+    pub(crate) fn last_line(&self) -> &[u8] {
+        &self.line
+    }
+
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    pub(crate) fn waiting(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {
+        self.waiting.iter().map(|waiting| waiting.line.as_slice())
+    }
+
+    /// Adds a line: to the file, or where that is not possible to what waits for it.
+    pub(crate) fn push(&mut self, body: &[u8]) -> Result<Link, AuditError> {
+        if !self.waiting.is_empty() && !self.may_wait(body.len()) {
+            self.refused += 1;
+            return Err(AuditError::Full);
+        }
+        let mut line = std::mem::take(&mut self.line);
+        self.head = line::chain(&mut line, self.head, SystemTime::now(), body);
+        // Behind what waits already, it must wait too.
+        if !self.waiting.is_empty() || self.write(&line).inspect_err(|error| self.note(error)).is_err() {
+            self.waiting_bytes += line.len();
+            self.waiting.push_back(Waiting { line: line.clone(), link: self.head });
+        } else {
+            self.written = self.head;
+        }
+        self.line = line;
+        Ok(self.head)
+    }
+
+    fn may_wait(&self, bytes: usize) -> bool {
+        self.waiting.len() < self.bounds.waiting_lines && self.waiting_bytes + bytes < self.bounds.waiting_bytes
+    }
+
+    fn note(&mut self, error: &io::Error) {
+        self.trouble = Some(error.to_string());
+    }
+
+    /// Writes what waits, as far as the disk takes it. Returns how many events were refused before it did.
+    pub(crate) fn flush(&mut self) -> u64 {
+        while let Some(next) = self.waiting.pop_front() {
+            if let Err(error) = self.write(&next.line) {
+                self.note(&error);
+                self.waiting.push_front(next);
+                return 0;
+            }
+            self.waiting_bytes -= next.line.len();
+            self.written = next.link;
+        }
+        self.trouble = None;
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Writes a line whole, or leaves the file as it was.
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if let Some(file) = self.file.as_ref().filter(|_| self.dirty) {
+            file.set_len(self.length)?;
+            self.dirty = false;
+        }
+        if self.length > 0 && self.length + line.len() as u64 > self.bounds.segment_bytes {
+            self.file = None;
+        }
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => self.begin_segment()?,
+        };
+        if let Err(error) = file.write_all_at(line, self.length) {
+            self.dirty = file.set_len(self.length).is_err();
+            return Err(error);
+        }
+        self.length += line.len() as u64;
+        if !self.unsynced.last().is_some_and(|last| Arc::ptr_eq(last, &file)) {
+            self.unsynced.push(file);
+        }
+        // Usually somebody else does this soon enough; but files must not pile up.
+        while self.unsynced.len() > MOST_UNSYNCED && self.unsynced[0].sync_data().is_ok() {
+            self.unsynced.remove(0);
+        }
+        Ok(())
+    }
+
+    fn begin_segment(&mut self) -> io::Result<Arc<File>> {
+        let file = Arc::new(segment::create(&self.dir, self.segment + 1)?);
+        self.segment += 1;
+        self.length = 0;
+        self.dirty = false;
+        self.unsynced_dir = true;
+        self.file = Some(file.clone());
+        Ok(file)
+    }
+
+    /// What to synchronise, which the caller does without holding the log up. None when all is safe already.
+    pub(crate) fn take_unsynced(&mut self) -> Option<Unsynced> {
+        if self.unsynced.is_empty() && !self.unsynced_dir {
+            return None;
+        }
+        let dir = std::mem::take(&mut self.unsynced_dir);
+        Some(Unsynced { files: std::mem::take(&mut self.unsynced), dir, link: self.written })
+    }
+
+    /// Back again: it could not be synchronised.
+    pub(crate) fn put_back(&mut self, unsynced: Unsynced) {
+        self.unsynced_dir |= unsynced.dir;
+        let newer = std::mem::replace(&mut self.unsynced, unsynced.files);
+        for file in newer {
+            if !self.unsynced.iter().any(|known| Arc::ptr_eq(known, &file)) {
+                self.unsynced.push(file);
+            }
+        }
+    }
+
+    /// The file that is written to must not have been taken away: nobody would see what goes into it.
+    pub(crate) fn check_file(&mut self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        let removed = file.metadata().is_ok_and(|meta| meta.nlink() == 0);
+        removed.then(|| {
+            self.file = None;
+            format!("{} was removed while it was written to", segment::file_name(self.segment))
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Looking for gaps and changes.
+
+use super::line::{Chain, GENESIS, Link};
+use super::segment::{self, Lines};
+use crate::{Cause, database};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a sound log consists of.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Verified {
+    pub lines: u64,
+    pub segments: u64,
+    /// 0 when there are no lines.
+    pub first_seq: u64,
+    pub last_seq: u64,
+    /// Hash of the last line.
+    pub head: String,
+    /// Bytes of a line that was not written to its end: the host is writing it, or crashed and will cut it off.
+    pub torn_bytes: u64,
+}
+
+/// Why a log is not sound.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    #[error("{file}, line {line}: {reason}")]
+    Broken { file: String, line: u64, reason: String },
+    #[error("`{given}` is no head of an audit log")]
+    BadHead { given: String },
+    #[error("cannot read {what}")]
+    Unreadable {
+        what: String,
+        #[source]
+        cause: Cause,
+    },
+}
+
+impl VerifyError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            VerifyError::BadHead { .. } => Some("a head is 64 hexadecimal digits, or number:digits".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// Checks the whole chain, also while a host adds to it. `expected_head` is a hash, or `number:hash`, that somebody wrote
+/// down earlier: only that shows that the chain was not made anew from somewhere in the middle.
+pub fn verify(dir: &Path, expected_head: Option<&str>) -> Result<Verified, VerifyError> {
+    let expected = expected_head.map(Wanted::parse).transpose()?;
+    // First what must be there, then what is there: so a host that goes on writing does not matter.
+    let recorded = database::recorded_head(dir)
+        .map_err(|cause| VerifyError::Unreadable { what: "what the database knows of the log".to_owned(), cause })?;
+    let mut wanted = vec![Wanted::of(recorded, "the database knows")];
+    wanted.extend(expected);
+    let mut walk = Walk::new(dir.join("audit"), wanted);
+    walk.all()?;
+    walk.finish()
+}
+
+/// A line that must be in the log.
+struct Wanted {
+    who: &'static str,
+    seq: Option<u64>,
+    hash: [u8; 32],
+    seen: bool,
+}
+
+impl Wanted {
+    fn of(link: Link, who: &'static str) -> Wanted {
+        Wanted { who, seq: Some(link.seq), hash: link.hash, seen: link == GENESIS }
+    }
+
+    fn parse(given: &str) -> Result<Wanted, VerifyError> {
+        let bad = || VerifyError::BadHead { given: given.chars().take(100).collect() };
+        let (seq, hash) = match given.trim().split_once(':') {
+            Some((seq, hash)) => (Some(seq.parse().map_err(|_| bad())?), hash),
+            None => (None, given.trim()),
+        };
+        let hash = <[u8; 32]>::try_from(hex::decode(hash).map_err(|_| bad())?).map_err(|_| bad())?;
+        Ok(Wanted { who: "was expected", seq, hash, seen: hash == GENESIS.hash && seq.is_none_or(|seq| seq == 0) })
+    }
+
+    fn look(&mut self, link: Link) {
+        self.seen |= link.hash == self.hash && self.seq.is_none_or(|seq| seq == link.seq);
+    }
+}
+
+struct Walk {
+    dir: PathBuf,
+    wanted: Vec<Wanted>,
+    chain: Chain,
+    last: Link,
+    verified: Verified,
+    /// File and line read last.
+    file: String,
+    line: u64,
+}
+
+impl Walk {
+    fn new(dir: PathBuf, wanted: Vec<Wanted>) -> Walk {
+        let verified =
+            Verified { lines: 0, segments: 0, first_seq: 0, last_seq: 0, head: String::new(), torn_bytes: 0 };
+        Walk { dir, wanted, chain: Chain::genesis(), last: GENESIS, verified, file: segment::file_name(1), line: 0 }
+    }
+
+    fn all(&mut self) -> Result<(), VerifyError> {
+        let (mut number, mut last) = (0, self.last_segment()?);
+        while number < last {
+            number += 1;
+            last = self.segment(number, last)?;
+        }
+        Ok(())
+    }
+
+    fn last_segment(&self) -> Result<u64, VerifyError> {
+        match segment::list(&self.dir) {
+            Ok(segments) => Ok(segments.last().copied().unwrap_or(0)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(unreadable("the directory of the log", error)),
+        }
+    }
+
+    /// Reads a segment and returns the number of the last one, which may have risen meanwhile.
+    fn segment(&mut self, number: u64, mut last: u64) -> Result<u64, VerifyError> {
+        (self.file, self.line) = (segment::file_name(number), 0);
+        let mut lines = match Lines::open(&segment::path(&self.dir, number)) {
+            Ok(lines) => lines,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(self.broken("the file is missing")),
+            Err(error) => return Err(unreadable(&self.file, error)),
+        };
+        self.verified.segments += 1;
+        loop {
+            let start = lines.offset();
+            let piece = lines.next().map_err(|error| unreadable(&self.file, error))?;
+            if let Some(piece) = piece.as_ref().filter(|piece| piece.complete) {
+                self.line += 1;
+                self.accept(piece.bytes)?;
+                continue;
+            }
+            // The end of a file is only final when another had been begun before it was reached.
+            let torn = piece.map_or(0, |piece| piece.bytes.len() as u64);
+            if number < last && torn == 0 {
+                return Ok(last);
+            }
+            if number < last {
+                self.line += 1;
+                return Err(self.broken("it is not complete"));
+            }
+            last = self.last_segment()?;
+            if number >= last {
+                self.verified.torn_bytes = torn;
+                return Ok(last);
+            }
+            lines.go_to(start).map_err(|error| unreadable(&self.file, error))?;
+        }
+    }
+
+    fn accept(&mut self, line: &[u8]) -> Result<(), VerifyError> {
+        let link = self.chain.accept(line).map_err(|reason| self.broken(&reason))?;
+        self.wanted.iter_mut().for_each(|wanted| wanted.look(link));
+        if self.verified.lines == 0 {
+            self.verified.first_seq = link.seq;
+        }
+        self.verified.lines += 1;
+        self.last = link;
+        Ok(())
+    }
+
+    fn broken(&self, reason: &str) -> VerifyError {
+        VerifyError::Broken { file: self.file.clone(), line: self.line, reason: reason.to_owned() }
+    }
+
+    fn finish(mut self) -> Result<Verified, VerifyError> {
+        if let Some(missing) = self.wanted.iter().find(|wanted| !wanted.seen) {
+            let hash = hex::encode(missing.hash);
+            let seq = missing.seq.map_or(String::new(), |seq| format!(" {seq}"));
+            return Err(self.broken(&match missing.seq.is_some_and(|seq| seq > self.last.seq) {
+                true => format!("the log ends here, without line{seq} that {} ({hash})", missing.who),
+                false => format!("up to here there is no line{seq} with the hash that {} ({hash})", missing.who),
+            }));
+        }
+        self.verified.last_seq = self.last.seq;
+        self.verified.head = hex::encode(self.last.hash);
+        Ok(self.verified)
+    }
+}
+
+fn unreadable(what: &str, error: io::Error) -> VerifyError {
+    VerifyError::Unreadable { what: what.to_owned(), cause: error.into() }
+}

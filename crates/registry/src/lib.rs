@@ -1,0 +1,38 @@
+#![forbid(unsafe_code)]
+//! Who exists and what is deployed: tenants, keys, servers, deployments, sessions, the audit log and the tools' own logs.
+//!
+//! All of it lies in one data directory that one host owns. Readers look at the [`Directory`], a snapshot in memory that is
+//! replaced after each committed change, so that no request ever waits for the disk to learn who may do what.
+
+mod audit;
+mod clock;
+mod database;
+mod deployments;
+mod error;
+mod files;
+mod keeper;
+mod keys;
+mod lock;
+mod logs;
+mod model;
+mod name;
+mod operator;
+mod outbox;
+mod registry;
+mod requests;
+mod sessions;
+mod snapshot;
+mod tenants;
+mod token;
+
+pub use audit::{AuditError, AuditHealth, AuditLog, CallFilter, CallLine, Head, Verified, VerifyError, verify};
+pub use clock::{now, rfc3339_now};
+pub use error::{Cause, Holder, OpenError, RegistryError};
+pub use logs::{ToolLine, ToolLogs};
+pub use model::*;
+pub use name::is_name;
+#[doc(hidden)]
+pub use registry::OpenOptions;
+pub use registry::{Health, Registry};
+pub use requests::{NewDeployment, NewKey, NewTenant, TenantPatch};
+pub use token::{Token, token_hash};

@@ -1,0 +1,229 @@
+//! The nouns.
+
+use policy::{Boundary, Limits};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Seconds since 1970.
+pub type Timestamp = u64;
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Runs the host: everything, every tenant.
+    Operator,
+    /// Runs one tenant: its keys, servers, deployments, settings.
+    Admin,
+    /// Deploys servers of one tenant.
+    Deploy,
+    /// Calls servers of one tenant.
+    Call,
+}
+
+/// What a key is good for within its tenant. `None` is everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scope {
+    /// Names of servers.
+    pub servers: Option<Vec<String>>,
+    /// `server/tool`, or `server/prefix*`.
+    pub tools: Option<Vec<String>>,
+}
+
+/// What may be used. `None` inherits: a key its tenant's, a tenant the host's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quota {
+    pub requests_per_s: Option<f64>,
+    pub burst: Option<u32>,
+    pub concurrent: Option<u32>,
+    pub cpu_s_per_min: Option<f64>,
+    pub egress_bytes_per_min: Option<u64>,
+}
+
+/// A key without its secret; that is shown once, when it is made, and only its hash is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Key {
+    pub id: String,
+    /// None for the operator's.
+    pub tenant: Option<String>,
+    pub role: Role,
+    /// What people call it.
+    pub name: String,
+    pub scope: Scope,
+    pub quota: Quota,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// SHA-256 of a token. Tokens are 256 random bits, so there is nothing to guess and no slow hash is needed.
+pub type TokenHash = [u8; 32];
+
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    pub name: String,
+    pub created_at: Timestamp,
+    /// Share of a busy host, relative to other tenants.
+    pub weight: u32,
+    pub quota: Quota,
+    /// Whether arguments and results are kept in the audit log, not only their digests.
+    pub recording: bool,
+    pub servers: BTreeMap<String, Arc<Server>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub tenant: String,
+    pub name: String,
+    pub created_at: Timestamp,
+    /// What callers reach.
+    pub current: Option<Arc<Deployment>>,
+}
+
+/// One version of a server. Immutable; its id is a digest of its code and everything that decides how it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Deployment {
+    pub id: String,
+    pub tenant: String,
+    pub server: String,
+    pub created_at: Timestamp,
+    /// Id of the key that made it.
+    pub created_by: String,
+    /// SHA-256 of the source, as hex.
+    pub digest: String,
+    pub size: u64,
+    pub manifest: Manifest,
+    /// Tools, resources, templates and prompts as the code itself showed them when it was deployed.
+    pub surface: Box<RawValue>,
+}
+
+/// How a deployment asks to be run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Manifest {
+    pub wall: String,
+    pub boundary: Boundary,
+    pub jit: bool,
+    pub limits: Limits,
+    /// What stack traces call the file.
+    pub file_name: String,
+}
+
+impl Default for Manifest {
+    fn default() -> Manifest {
+        Manifest {
+            wall: "isolate".to_owned(),
+            boundary: Boundary::default(),
+            jit: false,
+            limits: Limits::default(),
+            file_name: "server.js".to_owned(),
+        }
+    }
+}
+
+/// Everything that decides who may call what, at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    /// Rises with every change.
+    pub revision: u64,
+    pub tenants: HashMap<String, Arc<Tenant>>,
+    /// Keys that are not revoked, by the hash of their token. Expiry is for the reader to check.
+    pub keys: HashMap<TokenHash, Arc<Key>>,
+}
+
+impl Directory {
+    pub fn server(&self, tenant: &str, server: &str) -> Option<&Arc<Server>> {
+        self.tenants.get(tenant)?.servers.get(server)
+    }
+}
+
+/// A session of the legacy protocol, as far as it outlives the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    pub id: String,
+    pub tenant: String,
+    /// None for the tenant's aggregate endpoint.
+    pub server: Option<String>,
+    /// Key id or subject it belongs to.
+    pub owner: String,
+    pub protocol_version: String,
+    /// The client's capabilities, JSON.
+    pub capabilities: String,
+    pub created_at: Timestamp,
+    pub used_at: Timestamp,
+}
+
+/// Who does something: the key's id, or `host` for the host itself.
+#[derive(Clone, Debug)]
+pub struct Actor(pub String);
+
+/// One line of the audit log, before it has its number, time and hashes.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "nearly all are calls, and none lives longer than its line takes")]
+pub enum AuditEvent {
+    Call(CallEvent),
+    Change(ChangeEvent),
+    /// The host started, stopped, or repaired something.
+    Host {
+        what: String,
+        detail: String,
+    },
+}
+
+/// A call that reached a tool, a resource or a prompt, or was refused on its way there.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CallEvent {
+    pub tenant: String,
+    pub server: String,
+    /// Key id, or `sub` of a token.
+    pub caller: String,
+    /// `tools/call`, `resources/read`, `prompts/get`, `completion/complete`.
+    pub method: String,
+    pub name: String,
+    pub deployment: String,
+    pub wall: String,
+    pub boundary: String,
+    /// `ok`, or the code of the failure.
+    pub outcome: String,
+    pub cpu_us: u64,
+    pub time_us: u64,
+    pub wait_us: u64,
+    pub peak_memory_kb: u64,
+    pub cpu_limit_ms: u64,
+    pub time_limit_ms: u64,
+    pub memory_limit_mb: u64,
+    pub host_calls: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
+    /// SHA-256 of the arguments, as hex.
+    pub arguments_sha256: String,
+    /// Only where the tenant turned recording on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<RawValue>>,
+    /// W3C trace id, when the call was traced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+}
+
+/// A change of the registry.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ChangeEvent {
+    pub tenant: Option<String>,
+    pub actor: String,
+    /// `tenant.create`, `key.revoke`, `server.deploy` …
+    pub action: String,
+    /// What it was done to.
+    pub subject: String,
+    /// JSON; never a secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<serde_json::Value>,
+}

@@ -1,0 +1,157 @@
+//! The directory in memory: read from the database once, then changed with it.
+
+use crate::{Deployment, Directory, Key, RegistryError, Server, Tenant, TokenHash};
+use rusqlite::{Connection, Row};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a change does to the directory.
+pub(crate) enum Edit {
+    /// A tenant is made, or its settings are changed.
+    Tenant(Arc<Tenant>),
+    TenantGone(String),
+    Key(TokenHash, Arc<Key>),
+    KeyGone(TokenHash),
+    Server(Arc<Server>),
+    ServerGone {
+        tenant: String,
+        server: String,
+    },
+}
+
+/// The directory after a change. What did not change is shared with the one before.
+pub(crate) fn edited(directory: &Directory, edits: Vec<Edit>) -> Directory {
+    let mut directory = directory.clone();
+    directory.revision += 1;
+    for edit in edits {
+        match edit {
+            Edit::Tenant(tenant) => {
+                directory.tenants.insert(tenant.name.clone(), tenant);
+            }
+            Edit::TenantGone(name) => {
+                directory.tenants.remove(&name);
+                directory.keys.retain(|_, key| key.tenant.as_deref() != Some(&name));
+            }
+            Edit::Key(hash, key) => {
+                directory.keys.insert(hash, key);
+            }
+            Edit::KeyGone(hash) => {
+                directory.keys.remove(&hash);
+            }
+            Edit::Server(server) => {
+                if let Some(tenant) = directory.tenants.get_mut(&server.tenant) {
+                    Arc::make_mut(tenant).servers.insert(server.name.clone(), server);
+                }
+            }
+            Edit::ServerGone { tenant, server } => {
+                if let Some(tenant) = directory.tenants.get_mut(&tenant) {
+                    Arc::make_mut(tenant).servers.remove(&server);
+                }
+            }
+        }
+    }
+    directory
+}
+
+/// The directory as the database has it.
+pub(crate) fn load(connection: &Connection) -> Result<Directory, RegistryError> {
+    let mut directory = Directory { revision: 1, ..Directory::default() };
+    let mut tenants = connection.prepare("SELECT name, created_at, weight, quota, recording FROM tenants")?;
+    let mut rows = tenants.query([])?;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        let tenant = Tenant {
+            created_at: row.get(1)?,
+            weight: row.get(2)?,
+            quota: json(row, 3, "the quota of a tenant")?,
+            recording: row.get(4)?,
+            servers: servers(connection, &name)?,
+            name: name.clone(),
+        };
+        directory.tenants.insert(name, Arc::new(tenant));
+    }
+    let mut keys = connection.prepare(&format!("SELECT {KEY}, hash FROM keys WHERE revoked_at IS NULL"))?;
+    let mut rows = keys.query([])?;
+    while let Some(row) = rows.next()? {
+        directory.keys.insert(row.get(KEY_COLUMNS)?, Arc::new(key(row)?));
+    }
+    Ok(directory)
+}
+
+fn servers(connection: &Connection, tenant: &str) -> Result<BTreeMap<String, Arc<Server>>, RegistryError> {
+    let mut servers = BTreeMap::new();
+    let mut statement = connection.prepare_cached("SELECT name, created_at, current FROM servers WHERE tenant = ?1")?;
+    let mut rows = statement.query([tenant])?;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        let current = match row.get::<_, Option<String>>(2)? {
+            Some(id) => Some(Arc::new(deployment_of(connection, tenant, &name, &id)?)),
+            None => None,
+        };
+        let server = Server { tenant: tenant.to_owned(), name: name.clone(), created_at: row.get(1)?, current };
+        servers.insert(name, Arc::new(server));
+    }
+    Ok(servers)
+}
+
+pub(crate) const KEY: &str = "id, tenant, role, name, scope, quota, created_at, expires_at, revoked_at";
+const KEY_COLUMNS: usize = 9;
+
+pub(crate) fn key(row: &Row<'_>) -> Result<Key, RegistryError> {
+    let role: String = row.get(2)?;
+    Ok(Key {
+        id: row.get(0)?,
+        tenant: row.get(1)?,
+        role: role.parse().map_err(|_| RegistryError::corrupt("the role of a key is none"))?,
+        name: row.get(3)?,
+        scope: json(row, 4, "the scope of a key")?,
+        quota: json(row, 5, "the quota of a key")?,
+        created_at: row.get(6)?,
+        expires_at: row.get(7)?,
+        revoked_at: row.get(8)?,
+    })
+}
+
+pub(crate) const DEPLOYMENT: &str = "id, tenant, server, created_at, created_by, digest, size, manifest, surface";
+
+pub(crate) fn deployment(row: &Row<'_>) -> Result<Deployment, RegistryError> {
+    Ok(Deployment {
+        id: row.get(0)?,
+        tenant: row.get(1)?,
+        server: row.get(2)?,
+        created_at: row.get(3)?,
+        created_by: row.get(4)?,
+        digest: row.get(5)?,
+        size: row.get(6)?,
+        manifest: json(row, 7, "the manifest of a deployment")?,
+        surface: RawValue::from_string(row.get(8)?)
+            .map_err(|_| RegistryError::corrupt("the surface of a deployment is no JSON"))?,
+    })
+}
+
+/// A deployment that must be there.
+pub(crate) fn deployment_of(
+    connection: &Connection,
+    tenant: &str,
+    server: &str,
+    id: &str,
+) -> Result<Deployment, RegistryError> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {DEPLOYMENT} FROM deployments WHERE tenant = ?1 AND server = ?2 AND id = ?3"
+    ))?;
+    let mut rows = statement.query([tenant, server, id])?;
+    match rows.next()? {
+        Some(row) => deployment(row),
+        None => Err(RegistryError::not_found("deployment", id)),
+    }
+}
+
+fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize, what: &str) -> Result<T, RegistryError> {
+    serde_json::from_str(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
+        .map_err(|cause| RegistryError::Corrupt { what: format!("{what} cannot be read"), cause: Some(cause.into()) })
+}
+
+pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String, RegistryError> {
+    serde_json::to_string(value).map_err(|error| RegistryError::internal("a value is no JSON", error))
+}

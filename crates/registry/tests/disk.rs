@@ -1,0 +1,219 @@
+//! A disk that is full, and one that can no longer be written: the host says so, goes on serving, and recovers.
+//!
+//! Both need a file system of their own, mounted where nobody else sees it.
+
+mod common;
+
+use common::{actor, audit_lines, call, call_key, deployment, eventually};
+use registry::{AuditEvent, CallFilter, OpenOptions, Registry, ToolLine, rfc3339_now, token_hash, verify};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::tempdir;
+
+fn child_dir(role: &str) -> Option<PathBuf> {
+    (std::env::var("REGISTRY_TEST_ROLE").ok()? == role).then(|| std::env::var("REGISTRY_TEST_DIR").unwrap().into())
+}
+
+/// Runs one of the tests below on a file system of its own. `mount` mounts it on `$DIR`. False: it cannot be had here.
+fn on_own_disk(role: &str, dir: &Path, mount: &str) -> bool {
+    let script = |then: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &format!("({mount}) >/dev/null 2>&1 || exit 77; {then}")]);
+        command.env("DIR", dir).env("BINARY", std::env::current_exe().unwrap());
+        command.env("REGISTRY_TEST_ROLE", role).env("REGISTRY_TEST_DIR", dir);
+        command
+    };
+    let possible = script("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !possible {
+        println!("skipped: {role} needs the right to mount a file system");
+        return false;
+    }
+    let status = script(&format!(r#"exec timeout 120 "$BINARY" --exact {role} --nocapture"#)).status().unwrap();
+    assert!(status.success(), "{role}: {status}");
+    true
+}
+
+fn fill(path: &Path) {
+    let mut file = File::create(path).unwrap();
+    for size in [1 << 16, 1 << 12, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+fn line(text: &str) -> ToolLine {
+    ToolLine { time: rfc3339_now(), call: "c".to_owned(), level: "info".to_owned(), text: text.to_owned() }
+}
+
+#[test]
+fn a_full_disk() {
+    let dir = tempdir().unwrap();
+    on_own_disk("on_a_full_disk", dir.path(), r#"mount -t tmpfs -o size=6m,mode=700 none "$DIR""#);
+}
+
+/// Not a test of its own.
+#[test]
+fn on_a_full_disk() {
+    let Some(dir) = child_dir("on_a_full_disk") else { return };
+    let options = OpenOptions { waiting_lines: 500, segment_bytes: 100_000 };
+    let registry = Registry::open_with(&dir, options).unwrap();
+    let acme = registry.create_tenant(&actor(), "acme").unwrap();
+    let deployed = registry.deploy(&actor(), deployment("acme", "prices", "return 1")).unwrap();
+    let filler = dir.join("filler");
+    fill(&filler);
+
+    // Changes are refused, and leave no trace.
+    let error =
+        (0..200).find_map(|n| registry.create_tenant(&actor(), &format!("t{n}")).err()).expect("no room is left");
+    assert_eq!(error.code(), "disk_full", "{error:?}");
+    assert!(error.hint().is_some());
+    let before = registry.directory();
+    for _ in 0..3 {
+        let large = deployment("acme", "prices", &"x".repeat(1 << 20));
+        assert_eq!(registry.deploy(&actor(), large).unwrap_err().code(), "disk_full");
+    }
+    assert_eq!(registry.directory().revision, before.revision);
+    assert!(registry.health().problems.iter().any(|problem| problem.contains("full")), "{:?}", registry.health());
+
+    // What is there can be read.
+    assert!(registry.directory().keys.contains_key(&token_hash(acme.call_key.expose())));
+    assert_eq!(&registry.source("acme", &deployed.id).unwrap()[..], b"return 1");
+    assert_eq!(registry.keys(Some("acme")).unwrap().len(), 3);
+
+    // Calls are kept in memory until no more fit.
+    let mut kept = 0;
+    while registry.audit().append(&call("acme", "prices", &format!("o{kept}"))).is_ok() {
+        kept += 1;
+        assert!(kept < 100_000);
+    }
+    let health = registry.audit().health();
+    assert_eq!((health.waiting, health.refused), (500, 1), "{health:?}");
+    let newest = registry.audit().recent(&CallFilter { limit: 1, ..CallFilter::default() }).unwrap();
+    assert_eq!(newest[0].outcome, format!("o{}", kept - 1), "what waits is seen");
+    verify(&dir, None).unwrap();
+    for _ in 0..1000 {
+        registry.logs().append("acme", "prices", &line(&"x".repeat(1000)));
+    }
+    assert!(registry.health().tool_lines_dropped > 0);
+
+    // With room again, everything goes on by itself.
+    fs::remove_file(&filler).unwrap();
+    eventually("what waited is written", || registry.audit().health().waiting == 0);
+    eventually("all is well", || registry.health().problems.is_empty());
+    registry.create_tenant(&actor(), "later").unwrap();
+    registry.create_key(&actor(), call_key("later", "extra")).unwrap();
+    registry.close().unwrap();
+    drop(registry);
+    verify(&dir, None).unwrap();
+    let lines = audit_lines(&dir);
+    let outcomes: Vec<_> = lines.iter().filter_map(|line| line["outcome"].as_str()).collect();
+    assert_eq!(outcomes, (0..kept).map(|n| format!("o{n}")).collect::<Vec<_>>(), "all that was taken, in order");
+    assert_eq!(lines.iter().filter(|line| line["what"] == "audit_log_gap").count(), 1);
+
+    // A start without any room works or is refused for that reason; either way nothing is lost.
+    fill(&filler);
+    if let Err(error) = Registry::open(&dir) {
+        assert_eq!(error.code(), "disk_full", "{error:?}");
+    }
+    fs::remove_file(&filler).unwrap();
+    let registry = Registry::open(&dir).unwrap();
+    assert!(registry.directory().tenants.contains_key("later"));
+    assert_eq!(registry.directory().tenants.len(), before.tenants.len() + 1);
+    drop(registry);
+    verify(&dir, None).unwrap();
+}
+
+/// The file system finds an error in itself and refuses all writes from then on, as ext4 does.
+#[test]
+fn a_disk_that_turns_read_only() {
+    let dir = tempdir().unwrap();
+    let image = dir.path().join("image");
+    let data = dir.path().join("data");
+    fs::create_dir(&data).unwrap();
+    File::create(&image).unwrap().set_len(24 << 20).unwrap();
+    let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).stderr(Stdio::null()).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("skipped: there is no mkfs.ext4");
+        return;
+    }
+    let mount = format!(
+        r#"mount -o loop,errors=remount-ro '{}' "$DIR" && chmod 700 "$DIR" && test -w /sys/fs/ext4/$(basename $(findmnt -no SOURCE "$DIR"))/trigger_fs_error"#,
+        image.display()
+    );
+    if !on_own_disk("on_a_disk_that_turns_read_only", &data, &mount) {
+        return;
+    }
+    // Repaired, it has everything that was confirmed.
+    let checked = Command::new("e2fsck").args(["-fy"]).arg(&image).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if checked.is_ok_and(|status| status.code().is_some_and(|code| code < 4)) {
+        on_own_disk("on_the_repaired_disk", &data, &mount);
+    }
+}
+
+/// Not a test of its own.
+#[test]
+fn on_a_disk_that_turns_read_only() {
+    let Some(dir) = child_dir("on_a_disk_that_turns_read_only") else { return };
+    let registry = Registry::open(&dir).unwrap();
+    registry.create_tenant(&actor(), "acme").unwrap();
+    let deployed = registry.deploy(&actor(), deployment("acme", "prices", "return 1")).unwrap();
+    let (revoked, token) = registry.create_key(&actor(), call_key("acme", "x")).unwrap();
+    registry.revoke_key(&actor(), Some("acme"), &revoked.id).unwrap();
+    registry.close().unwrap();
+    let device = Command::new("findmnt").args(["-no", "SOURCE"]).arg(&dir).output().unwrap().stdout;
+    let device = Path::new(std::str::from_utf8(&device).unwrap().trim()).file_name().unwrap().to_owned();
+    fs::write(Path::new("/sys/fs/ext4").join(device).join("trigger_fs_error"), "a test").unwrap();
+
+    let error = registry.create_tenant(&actor(), "other").unwrap_err();
+    assert_eq!(error.code(), "read_only", "{error:?}");
+    assert!(!registry.directory().tenants.contains_key("other"));
+    assert!(!registry.directory().keys.contains_key(&token_hash(token.expose())));
+    assert_eq!(&registry.source("acme", &deployed.id).unwrap()[..], b"return 1");
+    for _ in 0..100 {
+        registry.audit().append(&call("acme", "prices", "ok")).unwrap();
+    }
+    let health = registry.health();
+    assert_eq!(health.audit.waiting, 100);
+    assert!(health.problems.iter().any(|problem| problem.contains("audit log")), "{health:?}");
+    assert!(health.problems.iter().any(|problem| problem.contains("changes cannot be saved")), "{health:?}");
+    registry.logs().append("acme", "prices", &line("x"));
+    assert!(registry.close().is_err());
+    verify(&dir, None).unwrap();
+}
+
+/// Not a test of its own.
+#[test]
+fn on_the_repaired_disk() {
+    let Some(dir) = child_dir("on_the_repaired_disk") else { return };
+    verify(&dir, None).unwrap();
+    let registry = Registry::open(&dir).unwrap();
+    assert_eq!(registry.health().problems, [""; 0]);
+    let directory = registry.directory();
+    assert_eq!(directory.tenants.keys().collect::<Vec<_>>(), ["acme"]);
+    assert!(directory.server("acme", "prices").is_some());
+    assert!(registry.keys(Some("acme")).unwrap()[0].revoked_at.is_some());
+    registry.create_tenant(&actor(), "other").unwrap();
+}
+
+/// The directory cannot be written from the start.
+#[test]
+fn a_read_only_directory() {
+    let dir = tempdir().unwrap();
+    let data = dir.path().join("data");
+    let registry = Registry::open(&data).unwrap();
+    registry.audit().append(&AuditEvent::Host { what: "x".to_owned(), detail: String::new() }).unwrap();
+    drop(registry);
+    let mount = r#"mount --bind "$DIR" "$DIR" && mount -o remount,bind,ro "$DIR""#;
+    on_own_disk("on_a_read_only_directory", &data, mount);
+}
+
+/// Not a test of its own.
+#[test]
+fn on_a_read_only_directory() {
+    let Some(dir) = child_dir("on_a_read_only_directory") else { return };
+    let error = Registry::open(&dir).err().expect("it opened");
+    assert_eq!(error.code(), "read_only", "{error:?}");
+    assert!(error.hint().is_some());
+    assert_eq!(verify(&dir, None).unwrap().lines, 2, "which needs no writing");
+}
