@@ -1,0 +1,291 @@
+//! Keys of tenants and of the operator.
+
+use super::access::{Asker, at_least};
+use super::body::{self, Names, Query, SMALL};
+use super::error::Error;
+use super::page::{self, PageQuery};
+use super::{Admin, schema, scope};
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use registry::{Key, NewKey, Quota, Role, Scope, Timestamp, now};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A key without its secret.
+#[derive(Serialize, ToSchema)]
+pub struct KeyView {
+    id: String,
+    /// Null for the operator's.
+    tenant: Option<String>,
+    #[schema(value_type = schema::Role)]
+    role: Role,
+    /// What people call it.
+    name: String,
+    #[schema(value_type = schema::Scope)]
+    scope: Scope,
+    #[schema(value_type = schema::Quota)]
+    quota: Quota,
+    state: KeyState,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+}
+
+/// Whether a key still opens anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyState {
+    Active,
+    Expired,
+    Revoked,
+}
+
+impl KeyState {
+    fn of(key: &Key) -> KeyState {
+        match (key.revoked_at, key.expires_at) {
+            (Some(_), _) => KeyState::Revoked,
+            (None, Some(at)) if at <= now() => KeyState::Expired,
+            _ => KeyState::Active,
+        }
+    }
+}
+
+impl From<Key> for KeyView {
+    fn from(key: Key) -> KeyView {
+        KeyView {
+            state: KeyState::of(&key),
+            id: key.id,
+            tenant: key.tenant,
+            role: key.role,
+            name: key.name,
+            scope: key.scope,
+            quota: key.quota,
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct KeyPage {
+    keys: Vec<KeyView>,
+    /// `cursor` of the next page.
+    next: Option<String>,
+}
+
+/// A new key. Its token is shown this once.
+#[derive(Serialize, ToSchema)]
+pub struct KeyMade {
+    key: KeyView,
+    /// What goes after `Authorization: Bearer`.
+    token: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyOrder {
+    #[schema(value_type = schema::Role)]
+    role: Role,
+    /// What people call it.
+    #[serde(default)]
+    #[schema(required = false, max_length = 200)]
+    name: String,
+    /// Not wider than the maker's own.
+    #[serde(default, deserialize_with = "body::object")]
+    #[schema(required = false, value_type = schema::Scope)]
+    scope: Scope,
+    #[serde(default, deserialize_with = "body::object")]
+    #[schema(required = false, value_type = schema::Quota)]
+    quota: Quota,
+    /// Seconds from now; or say `expires_at`. A key that expires makes none that outlives it.
+    #[schema(minimum = 1)]
+    expires_in_s: Option<u64>,
+    /// Seconds since 1970.
+    expires_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorKeyOrder {
+    /// What people call it.
+    #[serde(default)]
+    #[schema(required = false, max_length = 200)]
+    name: String,
+    /// Seconds from now; or say `expires_at`. A key that expires makes none that outlives it.
+    #[schema(minimum = 1)]
+    expires_in_s: Option<u64>,
+    /// Seconds since 1970.
+    expires_at: Option<Timestamp>,
+}
+
+/// Make a key of a tenant.
+///
+/// Role: admin. Nobody makes a key that may more than their own. The token in the answer is shown this once.
+#[utoipa::path(post, path = "/tenants/{tenant}/keys", tag = "keys", operation_id = "create_key",
+    params(("tenant" = String, Path)), request_body = KeyOrder, responses((status = CREATED, body = KeyMade)))]
+pub async fn create(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names(tenant): Names<String>,
+    request: Request,
+) -> Result<(StatusCode, Json<KeyMade>), Error> {
+    asker.tenant(&admin.app.registry().directory(), &tenant)?;
+    asker.role(Role::Admin)?;
+    let order: KeyOrder = body::json(request, SMALL).await?;
+    check_role(&asker, order.role)?;
+    scope::check(&order.scope)?;
+    scope::check_within(&order.scope, &asker.caller.scope)?;
+    let new = NewKey {
+        tenant: Some(tenant),
+        role: order.role,
+        name: order.name,
+        scope: order.scope,
+        quota: order.quota,
+        expires_at: expiry(&asker, order.expires_in_s, order.expires_at)?,
+    };
+    make(&admin, &asker, new).await
+}
+
+/// List the keys of a tenant, revoked and expired ones too.
+///
+/// Role: admin. A key with a scope sees those that are within it.
+#[utoipa::path(get, path = "/tenants/{tenant}/keys", tag = "keys", operation_id = "list_keys",
+    params(("tenant" = String, Path), PageQuery), responses((status = OK, body = KeyPage)))]
+pub async fn list(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names(tenant): Names<String>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<KeyPage>, Error> {
+    asker.tenant(&admin.app.registry().directory(), &tenant)?;
+    asker.role(Role::Admin)?;
+    let mut keys = admin.registry(move |registry| registry.keys(Some(&tenant))).await?;
+    keys.retain(|key| scope::within(&key.scope, &asker.caller.scope));
+    show(keys, &query)
+}
+
+/// Revoke a key of a tenant, at once.
+///
+/// Role: admin. A key with a scope revokes those that are within it.
+#[utoipa::path(delete, path = "/tenants/{tenant}/keys/{id}", tag = "keys", operation_id = "revoke_key",
+    params(("tenant" = String, Path), ("id" = String, Path)), responses((status = NO_CONTENT)))]
+pub async fn revoke(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, id)): Names<(String, String)>,
+) -> Result<StatusCode, Error> {
+    asker.tenant(&admin.app.registry().directory(), &tenant)?;
+    asker.role(Role::Admin)?;
+    let (actor, own) = (asker.actor(), asker.caller.scope.clone());
+    admin
+        .registry(move |registry| {
+            let keys = registry.keys(Some(&tenant))?;
+            if !keys.iter().any(|key| key.id == id && scope::within(&key.scope, &own)) {
+                return Ok(None);
+            }
+            registry.revoke_key(&actor, Some(&tenant), &id).map(Some)
+        })
+        .await?
+        .ok_or_else(Error::not_found)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Make an operator's key.
+///
+/// Role: operator. The token in the answer is shown this once.
+#[utoipa::path(post, path = "/keys", tag = "keys", operation_id = "create_operator_key",
+    request_body = OperatorKeyOrder, responses((status = CREATED, body = KeyMade)))]
+pub async fn create_operator(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    request: Request,
+) -> Result<(StatusCode, Json<KeyMade>), Error> {
+    asker.operator()?;
+    let order: OperatorKeyOrder = body::json(request, SMALL).await?;
+    let new = NewKey {
+        tenant: None,
+        role: Role::Operator,
+        name: order.name,
+        scope: Scope::default(),
+        quota: Quota::default(),
+        expires_at: expiry(&asker, order.expires_in_s, order.expires_at)?,
+    };
+    make(&admin, &asker, new).await
+}
+
+/// List the operator's keys, revoked and expired ones too.
+///
+/// Role: operator.
+#[utoipa::path(get, path = "/keys", tag = "keys", operation_id = "list_operator_keys",
+    params(PageQuery), responses((status = OK, body = KeyPage)))]
+pub async fn list_operator(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<KeyPage>, Error> {
+    asker.operator()?;
+    let keys = admin.registry(|registry| registry.keys(None)).await?;
+    show(keys, &query)
+}
+
+/// Revoke an operator's key, at once. The last one that does not expire stays.
+///
+/// Role: operator.
+#[utoipa::path(delete, path = "/keys/{id}", tag = "keys", operation_id = "revoke_operator_key",
+    params(("id" = String, Path)), responses((status = NO_CONTENT)))]
+pub async fn revoke_operator(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names(id): Names<String>,
+) -> Result<StatusCode, Error> {
+    asker.operator()?;
+    let actor = asker.actor();
+    admin.registry(move |registry| registry.revoke_key(&actor, None, &id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn make(admin: &Admin, asker: &Asker, new: NewKey) -> Result<(StatusCode, Json<KeyMade>), Error> {
+    let actor = asker.actor();
+    let (key, token) = admin.registry(move |registry| registry.create_key(&actor, new)).await?;
+    Ok((StatusCode::CREATED, Json(KeyMade { key: key.into(), token: token.expose().to_owned() })))
+}
+
+fn show(keys: Vec<Key>, query: &PageQuery) -> Result<Json<KeyPage>, Error> {
+    let page = page::cut(keys, query, |key| &key.id)?;
+    Ok(Json(KeyPage { keys: page.entries.into_iter().map(KeyView::from).collect(), next: page.next }))
+}
+
+/// A tenant's key is never an operator's, and nobody makes a key above their own.
+fn check_role(asker: &Asker, role: Role) -> Result<(), Error> {
+    if !at_least(asker.caller.role, role) {
+        let own = asker.caller.role;
+        return Err(Error::forbidden(format!("a key with the role `{own}` makes no key with the role `{role}`")));
+    }
+    if role == Role::Operator {
+        return Err(Error::bad_body("`role`: a tenant has no key with the role `operator`")
+            .hint("POST /admin/v1/keys makes keys for operators"));
+    }
+    Ok(())
+}
+
+/// When the new key expires. One that expires itself makes none that outlives it: otherwise its expiry meant nothing.
+fn expiry(asker: &Asker, in_s: Option<u64>, at: Option<Timestamp>) -> Result<Option<Timestamp>, Error> {
+    let asked = match (in_s, at) {
+        (Some(_), Some(_)) => return Err(Error::bad_body("`expires_in_s` and `expires_at` exclude each other")),
+        (Some(seconds), None) => Some(now().saturating_add(seconds)),
+        (None, at) => at,
+    };
+    if asked.is_some_and(|at| at <= now()) {
+        return Err(Error::bad_body("the key would be expired from the start"));
+    }
+    let own = asker.caller.key.as_ref().and_then(|key| key.expires_at);
+    match (asked, own) {
+        (Some(asked), Some(own)) if asked > own => {
+            Err(Error::forbidden(format!("this key expires at {own} and makes no key that outlives it")))
+        }
+        (asked, own) => Ok(asked.or(own)),
+    }
+}

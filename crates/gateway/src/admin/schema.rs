@@ -1,0 +1,153 @@
+//! Nouns of other crates, as the API's document shows them. A test below holds them to what is really sent.
+#![allow(dead_code, reason = "these are drawings of types, not types that anything is made of")]
+
+use policy::LimitName;
+use std::borrow::Cow;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// What a key may do: `operator` runs the host, `admin` a tenant, `deploy` deploys its servers, `call` calls them. Over
+/// this API each may do what those after it may.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum Role {
+    Operator,
+    Admin,
+    Deploy,
+    Call,
+}
+
+/// What a key is good for within its tenant; null or absent is everything.
+#[derive(ToSchema)]
+pub struct Scope {
+    /// Names of servers.
+    pub servers: Option<Vec<String>>,
+    /// `server/tool`, or `server/prefix*`.
+    pub tools: Option<Vec<String>>,
+}
+
+/// What may be used. Null or absent inherits: a key its tenant's, a tenant the host's.
+#[derive(ToSchema)]
+pub struct Quota {
+    #[schema(minimum = 0)]
+    pub requests_per_s: Option<f64>,
+    /// Requests that may come at once after a quiet time.
+    pub burst: Option<u32>,
+    /// Calls at the same time.
+    pub concurrent: Option<u32>,
+    #[schema(minimum = 0)]
+    pub cpu_s_per_min: Option<f64>,
+    pub egress_bytes_per_min: Option<u64>,
+}
+
+/// How much shares one compartment: every call has its own, or the calls of a session, a server or a tenant share one.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum Boundary {
+    Call,
+    Session,
+    Server,
+    Tenant,
+}
+
+/// How a deployment asks to be run. What is absent has its default.
+#[derive(ToSchema)]
+pub struct Manifest {
+    #[schema(required = false)]
+    pub wall: String,
+    #[schema(required = false)]
+    pub boundary: Boundary,
+    /// Run with V8's compilers.
+    #[schema(required = false)]
+    pub jit: bool,
+    #[schema(required = false)]
+    pub limits: Limits,
+    /// What stack traces call the file.
+    #[schema(required = false)]
+    pub file_name: String,
+}
+
+/// Drawn from the one table of limits.
+pub struct Limits;
+
+impl PartialSchema for Limits {
+    fn schema() -> RefOr<Schema> {
+        let number = |name: LimitName| {
+            ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+                .description(Some(name.describe()))
+                .default(Some(policy::Limits::default().get(name).into()))
+                .minimum(Some(policy::Limits::LEAST.get(name) as f64))
+        };
+        let object = ObjectBuilder::new()
+            .description(Some("What one call, or one initialisation, may use."))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+        let object = LimitName::ALL.iter().fold(object, |object, name| object.property(name.as_str(), number(*name)));
+        object.build().into()
+    }
+}
+
+impl ToSchema for Limits {
+    fn name() -> Cow<'static, str> {
+        "Limits".into()
+    }
+}
+
+/// Tools, resources, templates and prompts as the code itself showed them when it was deployed.
+pub struct Surface;
+
+impl PartialSchema for Surface {
+    fn schema() -> RefOr<Schema> {
+        let described = "Tools, resources, templates and prompts as the code itself showed them when it was deployed.";
+        ObjectBuilder::new()
+            .description(Some(described))
+            .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+            .build()
+            .into()
+    }
+}
+
+impl ToSchema for Surface {
+    fn name() -> Cow<'static, str> {
+        "Surface".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Serialize;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+
+    fn drawn<T: PartialSchema>() -> Value {
+        serde_json::to_value(T::schema()).unwrap()
+    }
+
+    /// A drawing has the properties of what is really sent, and no other.
+    fn same<T: PartialSchema>(real: &impl Serialize) {
+        let (drawn, real) = (drawn::<T>(), serde_json::to_value(real).unwrap());
+        let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(names(&drawn["properties"]), names(&real));
+    }
+
+    #[test]
+    fn the_drawings_are_like_what_they_show() {
+        same::<Scope>(&registry::Scope::default());
+        same::<Quota>(&registry::Quota::default());
+        same::<Manifest>(&registry::Manifest::default());
+        same::<Limits>(&policy::Limits::default());
+    }
+
+    #[test]
+    fn so_are_the_lists_of_names() {
+        use policy::Boundary as B;
+        use registry::Role as R;
+        let roles = [R::Operator, R::Admin, R::Deploy, R::Call];
+        assert_eq!(drawn::<Role>()["enum"], json!(roles));
+        let boundaries = [B::Call, B::Session, B::Server, B::Tenant];
+        assert_eq!(drawn::<Boundary>()["enum"], json!(boundaries));
+    }
+}

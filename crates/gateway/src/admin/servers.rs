@@ -1,0 +1,151 @@
+//! Servers.
+
+use super::Admin;
+use super::access::Asker;
+use super::body::{Names, Query};
+use super::deployments::DeploymentView;
+use super::error::Error;
+use super::page::{self, PageQuery};
+use super::schema;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use registry::{Role, Server, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+#[derive(Serialize, ToSchema)]
+pub struct ServerView {
+    tenant: String,
+    name: String,
+    /// Where MCP clients reach it.
+    url: String,
+    created_at: Timestamp,
+    /// What callers reach; null before the first deployment.
+    current: Option<DeploymentView>,
+}
+
+impl ServerView {
+    fn of(server: &Server, admin: &Admin) -> ServerView {
+        ServerView {
+            tenant: server.tenant.clone(),
+            name: server.name.clone(),
+            url: admin.app.public_url(&server.tenant, &server.name),
+            created_at: server.created_at,
+            current: server.current.as_ref().map(|current| DeploymentView::of(current, true)),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ServerPage {
+    servers: Vec<ServerView>,
+    /// `cursor` of the next page.
+    next: Option<String>,
+}
+
+/// A server and what it offers to this key.
+#[derive(Serialize, ToSchema)]
+pub struct ServerDetail {
+    #[serde(flatten)]
+    server: ServerView,
+    #[schema(value_type = Option<schema::Surface>)]
+    surface: Option<Box<RawValue>>,
+}
+
+/// List the servers of a tenant, by name.
+///
+/// Role: any key of the tenant; it sees those it may use.
+#[utoipa::path(get, path = "/tenants/{tenant}/servers", tag = "servers", operation_id = "list_servers",
+    params(("tenant" = String, Path), PageQuery), responses((status = OK, body = ServerPage)))]
+pub async fn list(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names(tenant): Names<String>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<ServerPage>, Error> {
+    let tenant = asker.tenant(&admin.app.registry().directory(), &tenant)?;
+    let servers = tenant.servers.values().filter(|server| asker.caller.may_use_server(&server.name));
+    let page = page::cut_sorted(servers.collect(), &query, |server| &server.name)?;
+    let servers = page.entries.into_iter().map(|server| ServerView::of(server, &admin)).collect();
+    Ok(Json(ServerPage { servers, next: page.next }))
+}
+
+/// Look at a server, its current deployment, and what it offers.
+///
+/// Role: any key of the tenant that may use the server; it sees the tools it may use.
+#[utoipa::path(get, path = "/tenants/{tenant}/servers/{server}", tag = "servers", operation_id = "get_server",
+    params(("tenant" = String, Path), ("server" = String, Path)), responses((status = OK, body = ServerDetail)))]
+pub async fn get(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, server)): Names<(String, String)>,
+) -> Result<Json<ServerDetail>, Error> {
+    let server = asker.server(&admin.app.registry().directory(), &tenant, &server)?;
+    let surface = match &server.current {
+        Some(current) => Some(visible(&current.surface, &server.name, &asker)?),
+        None => None,
+    };
+    Ok(Json(ServerDetail { server: ServerView::of(&server, &admin), surface }))
+}
+
+/// Delete a server with its deployments and logs.
+///
+/// Role: admin.
+#[utoipa::path(delete, path = "/tenants/{tenant}/servers/{server}", tag = "servers", operation_id = "delete_server",
+    params(("tenant" = String, Path), ("server" = String, Path)), responses((status = NO_CONTENT)))]
+pub async fn delete(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, server)): Names<(String, String)>,
+) -> Result<StatusCode, Error> {
+    asker.server(&admin.app.registry().directory(), &tenant, &server)?;
+    asker.role(Role::Admin)?;
+    let alone = admin.deploying.alone(&tenant, &server).await;
+    let actor = asker.actor();
+    admin
+        .registry(move |registry| {
+            let _alone = alone;
+            registry.delete_server(&actor, &tenant, &server)
+        })
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The surface without the tools that this key may not use.
+fn visible(surface: &RawValue, server: &str, asker: &Asker) -> Result<Box<RawValue>, Error> {
+    if asker.caller.scope.tools.is_none() {
+        return Ok(surface.to_owned());
+    }
+    only(surface, |tool| asker.caller.may_use_tool(server, tool)).map_err(|error| Error::internal(&error))
+}
+
+fn only(surface: &RawValue, may_use: impl Fn(&str) -> bool) -> Result<Box<RawValue>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let mut surface: BTreeMap<String, Box<RawValue>> = serde_json::from_str(surface.get())?;
+    if let Some(tools) = surface.get_mut("tools") {
+        let mut list: Vec<Box<RawValue>> = serde_json::from_str(tools.get())?;
+        list.retain(|tool| serde_json::from_str::<Named>(tool.get()).is_ok_and(|tool| may_use(&tool.name)));
+        *tools = serde_json::value::to_raw_value(&list)?;
+    }
+    serde_json::value::to_raw_value(&surface)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_out_of_scope_are_not_shown() {
+        let surface = r#"{"name":"s","tools":[{"name":"a","description":"x"},{"name":"b"},{"description":"none"}]}"#;
+        let surface = RawValue::from_string(surface.to_owned()).unwrap();
+        let shown = only(&surface, |tool| tool == "a").unwrap();
+        assert_eq!(shown.get(), r#"{"name":"s","tools":[{"name":"a","description":"x"}]}"#);
+    }
+}

@@ -1,0 +1,425 @@
+//! What all requests share.
+
+use crate::auth::{Authenticator, Caller, Denied, Resource};
+use crate::guard::Guard;
+use crate::mcp::RpcError;
+use crate::mcp::hub::{Hub, What};
+use crate::mcp::offer::{Offer, OfferError, Offers, sandboxed};
+use crate::mcp::session::Sessions;
+use crate::mcp::state::Sealer;
+use crate::mcp::surface::Surface;
+use crate::mcp::tasks::Tasks;
+use crate::observe::health::Report;
+use crate::observe::{Gauges, Metrics};
+use crate::problem;
+use crate::quota::{Admission, Quotas};
+use crate::settings::Settings;
+use arc_swap::ArcSwap;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use policy::{Allowance, Boundary};
+use registry::{AuditEvent, Deployment, Directory, Manifest, Registry, Tenant, ToolLine};
+use sandbox::{Code, Pool, PoolState};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Reads the configuration anew, for whoever asks for it over the admin API.
+pub type Reloader = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+
+pub struct App {
+    registry: Registry,
+    pools: HashMap<String, Arc<Pool>>,
+    settings: ArcSwap<Settings>,
+    authenticator: ArcSwap<Authenticator>,
+    guard: ArcSwap<Guard>,
+    quotas: Quotas,
+    offers: Offers,
+    reloader: Option<Reloader>,
+    closing: watch::Sender<bool>,
+    calls: AtomicU64,
+    /// Tells calls of this run from those of another.
+    run: u32,
+    started: Instant,
+    pub(crate) metrics: Metrics,
+    pub(crate) hub: Hub,
+    pub(crate) sessions: Sessions,
+    pub(crate) tasks: Tasks,
+    pub(crate) sealer: Sealer,
+    pub(crate) streams: StreamCount,
+    /// Set while calls cannot be written down.
+    unaudited: AtomicBool,
+}
+
+/// Why a deployment is not taken.
+#[derive(Debug, Clone)]
+pub struct Rejected {
+    pub code: String,
+    pub message: String,
+}
+
+impl App {
+    pub(crate) fn new(
+        registry: Registry,
+        pools: HashMap<String, Arc<Pool>>,
+        settings: Settings,
+        reloader: Option<Reloader>,
+    ) -> Result<App, crate::StartError> {
+        let sealer = Sealer::new(registry.host_key("request-state")?);
+        let mut run = [0; 4];
+        getrandom::fill(&mut run).map_err(|error| crate::StartError::Randomness(error.to_string()))?;
+        Ok(App {
+            authenticator: ArcSwap::from_pointee(Authenticator::new(settings.auth.clone())?),
+            guard: ArcSwap::from_pointee(Guard::new(settings.guard.clone())),
+            quotas: Quotas::new(settings.quota.clone()),
+            sessions: Sessions::new(settings.sessions.clone()),
+            streams: StreamCount::new(settings.streams_per_tenant),
+            settings: ArcSwap::from_pointee(settings),
+            registry,
+            pools,
+            offers: Offers::default(),
+            reloader,
+            closing: watch::Sender::new(false),
+            calls: AtomicU64::new(0),
+            run: u32::from_le_bytes(run),
+            started: Instant::now(),
+            metrics: Metrics::new(),
+            hub: Hub::default(),
+            tasks: Tasks::default(),
+            sealer,
+            unaudited: AtomicBool::new(false),
+        })
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+
+    pub fn allowance(&self) -> Allowance {
+        self.settings.load().allowance.clone()
+    }
+
+    pub fn pool(&self, wall: &str) -> Option<&Arc<Pool>> {
+        self.pools.get(wall)
+    }
+
+    pub fn pool_state(&self) -> Vec<(&str, PoolState)> {
+        self.pools.iter().map(|(wall, pool)| (wall.as_str(), pool.state())).collect()
+    }
+
+    /// Turns true when the host begins to shut down.
+    pub fn closing(&self) -> watch::Receiver<bool> {
+        self.closing.subscribe()
+    }
+
+    /// Resolves when the host begins to shut down.
+    pub(crate) async fn closed(&self) {
+        let mut closing = self.closing.subscribe();
+        // The sender lives as long as `self`.
+        let _ = closing.wait_for(|closing| *closing).await.map(|_| ());
+    }
+
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Where clients reach a server.
+    pub fn public_url(&self, tenant: &str, server: &str) -> String {
+        let settings = self.settings.load();
+        let base = settings.auth.public_url.as_deref().unwrap_or_default().trim_end_matches('/');
+        format!("{base}/{tenant}/{server}/mcp")
+    }
+
+    /// Takes new settings. What cannot be changed while running is for the caller to know.
+    pub fn apply(&self, settings: Settings) -> Result<(), String> {
+        let authenticator = Authenticator::new(settings.auth.clone()).map_err(|error| error.to_string())?;
+        self.authenticator.store(Arc::new(authenticator));
+        self.guard.store(Arc::new(Guard::new(settings.guard.clone())));
+        self.quotas.set_defaults(settings.quota.clone());
+        self.sessions.set_settings(settings.sessions.clone());
+        self.settings.store(Arc::new(settings));
+        Ok(())
+    }
+
+    /// Reads the configuration again.
+    pub fn reload(&self) -> Result<(), String> {
+        let Some(reloader) = &self.reloader else { return Err("this host has no configuration to reload".to_owned()) };
+        self.apply(reloader()?)
+    }
+
+    // --- who --------------------------------------------------------------------------------------------------
+
+    /// The answer to a request whose Host or Origin is not ours.
+    pub(crate) fn guard(&self, headers: &HeaderMap, uri: &http::Uri) -> Option<Response> {
+        let refusal = self.guard.load().check(headers, uri).err()?;
+        self.metrics.rejected("bad_host");
+        Some(problem::response(StatusCode::FORBIDDEN, refusal.code(), &refusal.to_string(), None))
+    }
+
+    /// Who sent this, for one of the host's own routes.
+    pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Response> {
+        self.caller(&self.registry.directory(), headers, &Resource::Host).await
+    }
+
+    pub(crate) async fn caller(
+        &self,
+        directory: &Directory,
+        headers: &HeaderMap,
+        resource: &Resource<'_>,
+    ) -> Result<Caller, Response> {
+        let authenticator = self.authenticator.load_full();
+        authenticator.caller(directory, headers, resource).await.map_err(|denied: Denied| {
+            self.metrics.rejected("unauthorized");
+            let hint = "send `Authorization: Bearer KEY`; `bulkhead key create` makes a key";
+            let mut response = problem::response(denied.status(), denied.code(), &denied.to_string(), Some(hint));
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, authenticator.challenge(resource, &denied));
+            response
+        })
+    }
+
+    pub(crate) fn metadata(&self, resource: &Resource<'_>) -> Option<serde_json::Value> {
+        self.authenticator.load().metadata(resource)
+    }
+
+    /// Whether a caller that was let in a while ago would be let in now.
+    pub(crate) fn still_valid(&self, caller: &Caller) -> bool {
+        let Some(key) = &caller.key else { return true };
+        let directory = self.registry.directory();
+        let expired = key.expires_at.is_some_and(|at| at <= unix_now());
+        !expired && directory.keys.values().any(|other| other.id == key.id)
+    }
+
+    pub(crate) fn admit(&self, tenant: &Tenant, caller: &Caller) -> Result<Admission, RpcError> {
+        if *self.closing.borrow() {
+            return Err(RpcError::unavailable("the host is shutting down"));
+        }
+        if self.unaudited.load(Ordering::Relaxed) {
+            return Err(RpcError::unavailable("calls cannot be written down at the moment, so none is run"));
+        }
+        self.quotas.admit(tenant, caller, Instant::now()).map_err(|exceeded| {
+            self.metrics.rejected("quota");
+            let seconds = exceeded.retry_after.as_secs_f64().ceil().max(1.0) as u64;
+            let message = format!("the quota `{}` is used up; try again in {seconds} s", exceeded.what);
+            let error = RpcError::new(StatusCode::TOO_MANY_REQUESTS, -32029, message);
+            let data = json!({ "code": "quota_exceeded", "quota": exceeded.what, "retryAfterS": seconds });
+            RpcError { retry_after: Some(seconds), ..error.with_data(data) }
+        })
+    }
+
+    // --- what -------------------------------------------------------------------------------------------------
+
+    pub(crate) async fn offer(&self, record: &Arc<Deployment>) -> Result<Arc<Offer>, OfferError> {
+        let allowance = self.settings.load().allowance.clone();
+        self.offers.get(&self.registry, record, &allowance).await
+    }
+
+    /// Runs a candidate's initialisation behind its wall and gives the surface it shows.
+    pub async fn try_deployment(
+        &self,
+        tenant: &str,
+        server: &str,
+        source: Bytes,
+        manifest: &Manifest,
+    ) -> Result<Box<RawValue>, Rejected> {
+        let rejected = |code: &str, message: String| Rejected { code: code.to_owned(), message };
+        let unknown = || rejected("refused", format!("this host has no wall `{}`", manifest.wall));
+        let pool = self.pool(&manifest.wall).ok_or_else(unknown)?;
+        let id = format!("trial-{}", self.call_id());
+        let candidate = sandboxed(tenant, server, &id, source, manifest, &self.allowance())
+            .map_err(|refusal| rejected("refused", refusal.to_string()))?;
+        let seed = pool.seed(&Arc::new(candidate)).await;
+        let surface = seed.map(|seed| seed.surface().to_owned());
+        pool.release(&id);
+        let surface = surface.map_err(|failure| rejected(failure.code.as_str(), failure.message))?;
+        Surface::read(&surface).map_err(|error| rejected(Code::InitFailed.as_str(), error.to_string()))?;
+        Ok(surface)
+    }
+
+    /// Tells the pools and the listeners what a change of the registry means for them.
+    pub(crate) fn follow(&self, before: &Directory, after: &Directory) {
+        for (name, tenant) in &before.tenants {
+            for (server, old) in &tenant.servers {
+                let Some(old) = &old.current else { continue };
+                let new = after.server(name, server).and_then(|server| server.current.as_ref());
+                if new.is_some_and(|new| new.id == old.id) {
+                    continue;
+                }
+                self.offers.forget(&old.id);
+                for pool in self.pools.values() {
+                    pool.release(&old.id);
+                }
+                if new.is_some_and(|new| new.surface.get() != old.surface.get()) {
+                    for what in [What::Tools, What::Prompts, What::Resources] {
+                        self.hub.tell(name, server, what);
+                    }
+                }
+            }
+        }
+        for (name, tenant) in &after.tenants {
+            for pool in self.pools.values() {
+                pool.set_weight(name, tenant.weight);
+            }
+            let known = before.tenants.get(name);
+            for server in tenant.servers.keys().filter(|server| known.is_none_or(|t| !t.servers.contains_key(*server)))
+            {
+                self.hub.tell(name, server, What::Tools);
+            }
+        }
+    }
+
+    /// Brings back the sessions of an earlier run, except those whose compartments held their state.
+    pub(crate) fn restore_sessions(&self) {
+        let records = match self.registry.sessions() {
+            Ok(records) => records,
+            Err(error) => return tracing::warn!(%error, "sessions of the last run are lost"),
+        };
+        let directory = self.registry.directory();
+        for record in records {
+            let survives = match &record.server {
+                None => directory.tenants.contains_key(&record.tenant),
+                Some(server) => directory
+                    .server(&record.tenant, server)
+                    .and_then(|server| server.current.as_ref())
+                    .is_some_and(|current| current.manifest.boundary != Boundary::Session),
+            };
+            if survives {
+                self.sessions.restore(record);
+            }
+        }
+    }
+
+    pub(crate) fn save_sessions(&self) {
+        let (put, remove) = self.sessions.changes();
+        if put.is_empty() && remove.is_empty() {
+            return;
+        }
+        if let Err(error) = self.registry.save_sessions(&put, &remove) {
+            tracing::warn!(%error, "sessions could not be saved; they will not outlive this run");
+        }
+    }
+
+    // --- accounts ---------------------------------------------------------------------------------------------
+
+    pub(crate) fn call_id(&self) -> String {
+        format!("{:08x}-{:x}", self.run, self.calls.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Not to be guessed, though it opens nothing for anybody but its owner.
+    pub(crate) fn task_id(&self) -> String {
+        crate::mcp::session::random_id()
+    }
+
+    /// Writes a line of the audit log. Should that fail for good, no call runs any more until it can be written again.
+    pub(crate) fn audit(&self, event: AuditEvent) {
+        let Err(error) = self.registry.audit().append(&event) else { return };
+        if !self.unaudited.swap(true, Ordering::Relaxed) {
+            tracing::error!(%error, "the audit log cannot be written; calls are refused until it can");
+        }
+    }
+
+    pub(crate) fn look_at_audit_log(&self) {
+        if self.unaudited.load(Ordering::Relaxed) && self.registry.audit().health().waiting == 0 {
+            self.unaudited.store(false, Ordering::Relaxed);
+            tracing::info!("the audit log is written again");
+        }
+    }
+
+    /// Streams that are open to be told news.
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    pub(crate) fn metrics_text(&self) -> String {
+        let health = self.registry.health();
+        let pools = self.pools.iter().map(|(wall, pool)| (wall.as_str(), pool.state(), pool.totals()));
+        self.metrics.encode(&Gauges {
+            pools: pools.collect(),
+            sessions: self.sessions.len(),
+            streams: self.streams.len(),
+            audit_waiting: health.audit.waiting,
+            audit_refused: health.audit.refused,
+            tool_lines_dropped: health.tool_lines_dropped,
+        })
+    }
+
+    /// What `/readyz` tells.
+    pub(crate) fn readiness(&self) -> Report {
+        let health = self.registry.health();
+        let problems = |problems: Vec<String>| if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) };
+        let closing = if *self.closing.borrow() { Err("the host is shutting down".to_owned()) } else { Ok(()) };
+        Report { checks: vec![("data".to_owned(), problems(health.problems)), ("accepting".to_owned(), closing)] }
+    }
+
+    pub(crate) fn tool_log(&self, tenant: &str, server: &str, call: &str, level: &str, text: &str) {
+        let line = ToolLine {
+            time: registry::rfc3339_now(),
+            call: call.to_owned(),
+            level: level.to_owned(),
+            text: text.to_owned(),
+        };
+        self.registry.logs().append(tenant, server, &line);
+    }
+}
+
+pub(crate) fn unix_now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Open streams per tenant.
+pub struct StreamCount {
+    most: usize,
+    open: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+/// A place for one stream; given back on drop.
+pub struct StreamPlace {
+    tenant: String,
+    open: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl StreamCount {
+    fn new(most: usize) -> StreamCount {
+        StreamCount { most, open: Arc::default() }
+    }
+
+    pub(crate) fn open(&self, tenant: &str) -> Result<StreamPlace, RpcError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(tenant.to_owned()).or_default();
+        if *count >= self.most {
+            let message = format!("this tenant has {} streams open already", self.most);
+            let error = RpcError::new(StatusCode::TOO_MANY_REQUESTS, -32029, message);
+            return Err(RpcError { retry_after: Some(5), ..error });
+        }
+        *count += 1;
+        Ok(StreamPlace { tenant: tenant.to_owned(), open: self.open.clone() })
+    }
+
+    pub fn len(&self) -> usize {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.tenant);
+            }
+        }
+    }
+}

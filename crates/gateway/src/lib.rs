@@ -1,0 +1,125 @@
+#![forbid(unsafe_code)]
+//! The front of the host: MCP over HTTP for many tenants, who may call what and how much, the admin API, and what can be
+//! seen of it all. It knows walls only as pools that run calls.
+
+mod admin;
+mod app;
+pub mod auth;
+pub mod guard;
+mod mcp;
+pub mod observe;
+mod problem;
+pub mod quota;
+mod routes;
+mod serve;
+mod settings;
+
+pub use app::{App, Rejected, Reloader};
+pub use mcp::session::SessionSettings;
+pub use routes::{ROUTES, router};
+pub use settings::{HttpSettings, Settings};
+
+use registry::{Registry, RegistryError};
+use sandbox::Pool;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// What a gateway is made of.
+pub struct Parts {
+    pub registry: Registry,
+    /// By the name of the wall.
+    pub pools: HashMap<String, Arc<Pool>>,
+    pub settings: Settings,
+    pub reloader: Option<Reloader>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("`{0}` cannot be listened on")]
+    Listen(SocketAddr, #[source] std::io::Error),
+    #[error("a key of the host cannot be had")]
+    Registry(#[from] RegistryError),
+    #[error("the settings for tokens are no good")]
+    Auth(#[from] auth::SettingsError),
+    #[error("the system has no randomness: {0}")]
+    Randomness(String),
+}
+
+/// The shared state without a listener, with its housekeeping running.
+pub fn app(parts: Parts) -> Result<Arc<App>, StartError> {
+    let app = Arc::new(App::new(parts.registry, parts.pools, parts.settings, parts.reloader)?);
+    app.restore_sessions();
+    app.follow(&registry::Directory::default(), &app.registry().directory());
+    tokio::spawn(follow(app.clone()));
+    tokio::spawn(keep_house(app.clone()));
+    Ok(app)
+}
+
+/// A listening gateway.
+pub struct Running {
+    pub addr: SocketAddr,
+    pub app: Arc<App>,
+    accepting: JoinHandle<()>,
+}
+
+/// Binds and serves.
+pub async fn start(parts: Parts, listen: SocketAddr, grace: Duration) -> Result<Running, StartError> {
+    let listener = TcpListener::bind(listen).await.map_err(|error| StartError::Listen(listen, error))?;
+    let addr = listener.local_addr().map_err(|error| StartError::Listen(listen, error))?;
+    let mut parts = parts;
+    if parts.settings.auth.public_url.is_none() {
+        parts.settings.auth.public_url = Some(format!("http://{addr}"));
+    }
+    let http = parts.settings.http.clone();
+    let app = app(parts)?;
+    let accepting = tokio::spawn(serve::accept(listener, router(app.clone()), app.clone(), http, grace));
+    Ok(Running { addr, app, accepting })
+}
+
+impl Running {
+    /// Stops accepting, lets what runs finish within the grace given at the start, and writes down what must last.
+    pub async fn shutdown(self) {
+        self.app.close();
+        // The task ends by its own deadline.
+        let _ = self.accepting.await;
+        let app = self.app.clone();
+        // If the blocking task is lost, so is the process.
+        let _ = tokio::task::spawn_blocking(move || app.save_sessions()).await;
+    }
+}
+
+/// Lets pools and listeners know of changes.
+async fn follow(app: Arc<App>) {
+    let mut changes = app.registry().watch();
+    let mut before = app.registry().directory();
+    loop {
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = app.closed() => return,
+        }
+        let after = app.registry().directory();
+        app.follow(&before, &after);
+        before = after;
+    }
+}
+
+/// Once a second: what nobody uses goes, what must last is written.
+async fn keep_house(app: Arc<App>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            () = app.closed() => return,
+        }
+        app.sessions.sweep();
+        app.hub.sweep();
+        app.tasks.sweep();
+        app.look_at_audit_log();
+        let saver = app.clone();
+        // A lost blocking task means the runtime is going down.
+        let _ = tokio::task::spawn_blocking(move || saver.save_sessions()).await;
+    }
+}

@@ -1,0 +1,213 @@
+//! One call behind a wall: run, accounted for, written down.
+
+use super::line::{Asked, CallHost, Line, Rounds};
+use super::offer::Offer;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::observe::CallSeen;
+use crate::quota::Admission;
+use bytes::Bytes;
+use policy::Limits;
+use registry::{AuditEvent, CallEvent, Tenant};
+use sandbox::{Code, Failure, Operation, Receipt, Request};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What is wanted of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Tool,
+    Resource,
+    Prompt,
+    Complete,
+}
+
+impl Method {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Tool => "tools/call",
+            Method::Resource => "resources/read",
+            Method::Prompt => "prompts/get",
+            Method::Complete => "completion/complete",
+        }
+    }
+
+    fn operation(self) -> Operation {
+        match self {
+            Method::Tool => Operation::Tool,
+            Method::Resource => Operation::Resource,
+            Method::Prompt => Operation::Prompt,
+            Method::Complete => Operation::Complete,
+        }
+    }
+}
+
+/// A call that has been checked and may run.
+pub struct Job {
+    pub offer: Arc<Offer>,
+    pub method: Method,
+    /// Tool, prompt or address.
+    pub name: String,
+    /// JSON.
+    pub input: Bytes,
+    pub session: Option<String>,
+    pub tenant: Arc<Tenant>,
+    pub caller: Arc<Caller>,
+    pub admission: Admission,
+}
+
+/// How a call ended.
+pub enum End {
+    /// JSON text of what the handler gave.
+    Value(Bytes),
+    Failed(Failure),
+    /// The client must answer first.
+    NeedsInput(Vec<Asked>),
+    NeedsCapability(&'static str),
+}
+
+pub struct Done {
+    pub end: End,
+    /// None for a call that was ended early.
+    pub receipt: Option<Receipt>,
+    pub call: String,
+}
+
+/// Runs the job. Dropping the future ends the call; it is accounted for either way.
+pub async fn run(app: &Arc<App>, job: Job, line: Line) -> Done {
+    let call = app.call_id();
+    let Some(pool) = app.pool(&job.offer.record.manifest.wall) else {
+        let failure = Failure::new(Code::WallUnavailable, "this host does not have the wall that the server asks for");
+        return Done { end: End::Failed(failure), receipt: None, call };
+    };
+    let request = Request {
+        operation: job.method.operation(),
+        name: job.name.clone(),
+        input: job.input.clone(),
+        session: job.session.clone(),
+    };
+    let host = Arc::new(CallHost {
+        app: app.clone(),
+        tenant: job.offer.record.tenant.clone(),
+        server: job.offer.record.server.clone(),
+        call: call.clone(),
+        line,
+    });
+    let mut account = Account { app, job: &job, start: Instant::now(), open: true };
+    let suspended = async {
+        match host.line.asking.rounds() {
+            Some(rounds) => rounds.suspended().await,
+            None => std::future::pending().await,
+        }
+    };
+    let answer = tokio::select! {
+        biased;
+        answer = pool.call(&job.offer.sandboxed, &request, host.clone()) => answer,
+        wanted = suspended => {
+            account.end_early("input_required");
+            return Done { end: End::NeedsInput(wanted), receipt: None, call };
+        }
+    };
+    let outcome = answer.outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");
+    let result = answer.outcome.as_ref().ok();
+    account.settle(outcome, &answer.receipt, result);
+    let missing = host.line.asking.rounds().and_then(Rounds::missing);
+    let end = match (answer.outcome, missing) {
+        (Ok(value), _) => End::Value(value),
+        // It was told that the client cannot do this, and did not find a way without.
+        (Err(failure), Some(capability)) if failure.code == Code::ToolError => End::NeedsCapability(capability),
+        (Err(failure), _) => End::Failed(failure),
+    };
+    Done { end, receipt: Some(answer.receipt), call }
+}
+
+/// Sees to it that no call goes unrecorded, whatever becomes of it.
+struct Account<'a> {
+    app: &'a Arc<App>,
+    job: &'a Job,
+    start: Instant,
+    open: bool,
+}
+
+impl Account<'_> {
+    fn settle(&mut self, outcome: &str, receipt: &Receipt, result: Option<&Bytes>) {
+        self.open = false;
+        let job = self.job;
+        job.admission.spend(receipt.cpu_us, 0);
+        self.app.metrics.call(&CallSeen {
+            wall: receipt.wall,
+            method: job.method.as_str(),
+            outcome,
+            time: Duration::from_micros(receipt.time_us),
+            wait: Duration::from_micros(receipt.wait_us),
+            cpu_us: receipt.cpu_us,
+        });
+        let mut event = self.event(outcome, &receipt.limits);
+        event.cpu_us = receipt.cpu_us;
+        event.time_us = receipt.time_us;
+        event.wait_us = receipt.wait_us;
+        event.peak_memory_kb = receipt.peak_memory_kb;
+        event.host_calls = receipt.host_calls;
+        event.hosts = receipt.hosts.clone();
+        event.credentials = receipt.credentials.clone();
+        if job.tenant.recording {
+            event.result = result.and_then(|bytes| serde_json::from_slice(bytes).ok());
+        }
+        self.app.audit(AuditEvent::Call(event));
+    }
+
+    /// For a call whose own account is lost: it is charged all the time it can have computed.
+    fn end_early(&mut self, outcome: &str) {
+        self.open = false;
+        let limits = self.job.offer.sandboxed.permit.limits();
+        let time_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let cpu_us = time_us.min(limits.cpu_ms * 1000);
+        self.job.admission.spend(cpu_us, 0);
+        let mut event = self.event(outcome, limits);
+        event.time_us = time_us;
+        event.cpu_us = cpu_us;
+        self.app.audit(AuditEvent::Call(event));
+    }
+
+    fn event(&self, outcome: &str, limits: &Limits) -> CallEvent {
+        let job = self.job;
+        let record = &job.offer.record;
+        let arguments = |_: ()| serde_json::from_slice::<Box<RawValue>>(&job.input).ok();
+        CallEvent {
+            tenant: record.tenant.clone(),
+            server: record.server.clone(),
+            caller: job.caller.subject.clone(),
+            method: job.method.as_str().to_owned(),
+            name: job.name.clone(),
+            deployment: record.id.clone(),
+            wall: record.manifest.wall.clone(),
+            boundary: boundary_name(record.manifest.boundary).to_owned(),
+            outcome: outcome.to_owned(),
+            cpu_limit_ms: limits.cpu_ms,
+            time_limit_ms: limits.time_ms,
+            memory_limit_mb: limits.memory_mb,
+            arguments_sha256: hex::encode(Sha256::digest(&job.input)),
+            arguments: job.tenant.recording.then_some(()).and_then(arguments),
+            ..CallEvent::default()
+        }
+    }
+}
+
+impl Drop for Account<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.end_early("cancelled");
+        }
+    }
+}
+
+fn boundary_name(boundary: policy::Boundary) -> &'static str {
+    match boundary {
+        policy::Boundary::Call => "call",
+        policy::Boundary::Session => "session",
+        policy::Boundary::Server => "server",
+        policy::Boundary::Tenant => "tenant",
+    }
+}

@@ -1,0 +1,463 @@
+//! Who came to which endpoint: what they may see there, and what they may call.
+
+use super::call::{Job, Method};
+use super::envelope;
+use super::error::RpcError;
+use super::offer::{Offer, OfferError};
+use super::result;
+use super::schema;
+use super::surface::{TaskSupport, Tool};
+use super::tasks;
+use super::version::{self, Era};
+use crate::app::App;
+use crate::auth::Caller;
+use crate::quota::Admission;
+use bytes::Bytes;
+use http::HeaderMap;
+use policy::check_arguments;
+use registry::{AuditEvent, CallEvent, Server, Tenant};
+use sandbox::{Code, Failure};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A caller at an endpoint.
+#[derive(Clone)]
+pub struct Desk {
+    pub app: Arc<App>,
+    pub caller: Arc<Caller>,
+    pub tenant: Arc<Tenant>,
+    pub place: Place,
+}
+
+#[derive(Clone)]
+pub enum Place {
+    Server(Arc<Server>),
+    /// All servers of the tenant, tools alone.
+    Everything,
+}
+
+/// Between the server's name and the tool's, where all servers are offered at one endpoint. Names of servers have no `_`.
+const JOINT: &str = "__";
+
+/// A request that is ready to run, or was answered without running anything.
+pub enum Prepared {
+    Run(Box<Job>),
+    /// A result object.
+    Answer(Vec<u8>),
+}
+
+#[derive(Deserialize)]
+struct ToolParams<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct UriParams<'a> {
+    #[serde(borrow)]
+    uri: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct CursorParams<'a> {
+    #[serde(borrow)]
+    cursor: Option<Cow<'a, str>>,
+}
+
+impl Desk {
+    /// The name under which sessions and states belong here.
+    pub fn server_name(&self) -> Option<&str> {
+        match &self.place {
+            Place::Server(server) => Some(&server.name),
+            Place::Everything => None,
+        }
+    }
+
+    async fn offer_of(&self, server: &Server) -> Result<Arc<Offer>, RpcError> {
+        let Some(record) = &server.current else {
+            return Err(RpcError::unavailable(format!("server `{}` has no deployment yet", server.name)));
+        };
+        self.app.offer(record).await.map_err(|error| match error {
+            OfferError::Refused(_) | OfferError::Surface(_) => RpcError::internal(error.to_string()),
+            OfferError::Registry(_) | OfferError::Lost => {
+                tracing::error!(tenant = self.tenant.name, server = server.name, %error, "a deployment cannot be loaded");
+                RpcError::unavailable("the server's code cannot be loaded; the host's log says why")
+            }
+        })
+    }
+
+    /// The one offer here, at a server's own endpoint.
+    pub async fn offer(&self) -> Result<Option<Arc<Offer>>, RpcError> {
+        match &self.place {
+            Place::Server(server) => self.offer_of(server).await.map(Some),
+            Place::Everything => Ok(None),
+        }
+    }
+
+    /// Every offer the caller may see here.
+    async fn offers(&self) -> Result<Vec<Arc<Offer>>, RpcError> {
+        match &self.place {
+            Place::Server(server) => Ok(vec![self.offer_of(server).await?]),
+            Place::Everything => {
+                let mut offers = Vec::new();
+                for server in self.tenant.servers.values() {
+                    if self.caller.may_use_server(&server.name) && server.current.is_some() {
+                        offers.push(self.offer_of(server).await?);
+                    }
+                }
+                Ok(offers)
+            }
+        }
+    }
+
+    pub async fn server_info(&self) -> Result<Value, RpcError> {
+        Ok(match self.offer().await? {
+            Some(offer) => offer.server_info.clone(),
+            None => json!({ "name": self.tenant.name, "version": env!("CARGO_PKG_VERSION") }),
+        })
+    }
+
+    pub async fn instructions(&self) -> Result<Option<String>, RpcError> {
+        Ok(self.offer().await?.and_then(|offer| offer.surface.instructions.clone()))
+    }
+
+    pub async fn capabilities(&self, era: Era) -> Result<Value, RpcError> {
+        let Some(offer) = self.offer().await? else {
+            return Ok(json!({ "tools": { "listChanged": true } }));
+        };
+        let surface = &offer.surface;
+        let mut capabilities = serde_json::Map::new();
+        if !surface.tools.is_empty() {
+            capabilities.insert("tools".to_owned(), json!({ "listChanged": true }));
+        }
+        if !(surface.resources.is_empty() && surface.templates.is_empty()) {
+            capabilities.insert("resources".to_owned(), json!({ "listChanged": true, "subscribe": true }));
+        }
+        if !surface.prompts.is_empty() {
+            capabilities.insert("prompts".to_owned(), json!({ "listChanged": true }));
+        }
+        if surface.completions {
+            capabilities.insert("completions".to_owned(), json!({}));
+        }
+        if era == Era::Modern && surface.tools.iter().any(|tool| tool.task != TaskSupport::Forbidden) {
+            capabilities.insert("extensions".to_owned(), json!({ tasks::EXTENSION: {} }));
+        }
+        if era != Era::Modern {
+            capabilities.insert("logging".to_owned(), json!({}));
+        }
+        Ok(capabilities.into())
+    }
+
+    /// `tools/list` and its kin: a result object.
+    pub async fn list(&self, era: Era, method: &str, params: Option<&RawValue>) -> Result<Vec<u8>, RpcError> {
+        let params: CursorParams<'_> = envelope::params(params)?;
+        let offers = self.offers().await?;
+        let surfaces = offers.iter().map(|offer| (&offer.record.server, &offer.surface));
+        let only_here = matches!(self.place, Place::Server(_));
+        let (key, entries): (&str, Vec<Cow<'_, RawValue>>) = match method {
+            "tools/list" => ("tools", self.list_tools(&offers)?),
+            _ if !only_here => return Err(RpcError::method_not_found(method)),
+            "resources/list" => {
+                ("resources", surfaces.flat_map(|(_, s)| &s.resources).map(|r| Cow::Borrowed(&*r.listed)).collect())
+            }
+            "resources/templates/list" => (
+                "resourceTemplates",
+                surfaces.flat_map(|(_, s)| &s.templates).map(|r| Cow::Borrowed(&*r.listed)).collect(),
+            ),
+            "prompts/list" => {
+                ("prompts", surfaces.flat_map(|(_, s)| &s.prompts).map(|p| Cow::Borrowed(&*p.listed)).collect())
+            }
+            _ => return Err(RpcError::method_not_found(method)),
+        };
+        self.page(era, key, &entries, params.cursor.as_deref(), offers.first())
+    }
+
+    fn list_tools<'a>(&self, offers: &'a [Arc<Offer>]) -> Result<Vec<Cow<'a, RawValue>>, RpcError> {
+        let mut listed = Vec::new();
+        for offer in offers {
+            let server = &offer.record.server;
+            for tool in &offer.surface.tools {
+                if !self.caller.may_use_tool(server, &tool.name) {
+                    continue;
+                }
+                listed.push(match &self.place {
+                    Place::Server(_) => Cow::Borrowed(&*tool.listed),
+                    Place::Everything => Cow::Owned(renamed(tool, server)?),
+                });
+            }
+        }
+        Ok(listed)
+    }
+
+    fn page(
+        &self,
+        era: Era,
+        key: &str,
+        entries: &[Cow<'_, RawValue>],
+        cursor: Option<&str>,
+        offer: Option<&Arc<Offer>>,
+    ) -> Result<Vec<u8>, RpcError> {
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let at = cursor.parse::<usize>().ok().filter(|at| *at > 0 && *at < entries.len());
+                at.ok_or_else(|| RpcError::invalid_params("`cursor` is not one that this server gave"))?
+            }
+        };
+        let size = self.app.settings().page_size.max(1);
+        let end = entries.len().min(start.saturating_add(size));
+        let mut result = serde_json::Map::new();
+        result.insert(key.to_owned(), json!(entries[start..end].iter().map(|raw| &**raw).collect::<Vec<_>>()));
+        if end < entries.len() {
+            result.insert("nextCursor".to_owned(), end.to_string().into());
+        }
+        if era == Era::Modern {
+            self.stamp(&mut result, offer.map(|offer| &offer.server_info));
+        }
+        Ok(super::to_json(&result))
+    }
+
+    /// What modern results have beside their content.
+    pub fn stamp(&self, result: &mut serde_json::Map<String, Value>, server_info: Option<&Value>) {
+        result.insert("resultType".to_owned(), "complete".into());
+        result.insert("ttlMs".to_owned(), result::TTL_MS.into());
+        // What is listed depends on the key.
+        result.insert("cacheScope".to_owned(), "private".into());
+        if let Some(info) = server_info {
+            result.insert("_meta".to_owned(), json!({ "io.modelcontextprotocol/serverInfo": info }));
+        }
+    }
+
+    /// `server/discover`.
+    pub async fn discover(&self) -> Result<Vec<u8>, RpcError> {
+        let info = self.server_info().await?;
+        let mut result = serde_json::Map::new();
+        result.insert("supportedVersions".to_owned(), json!(version::ALL));
+        result.insert("capabilities".to_owned(), self.capabilities(Era::Modern).await?);
+        if let Some(instructions) = self.instructions().await? {
+            result.insert("instructions".to_owned(), instructions.into());
+        }
+        self.stamp(&mut result, Some(&info));
+        Ok(super::to_json(&result))
+    }
+
+    /// Checks a request that needs a compartment, without waking one.
+    pub async fn prepare(
+        &self,
+        era: Era,
+        method: Method,
+        params: Option<&RawValue>,
+        headers: &HeaderMap,
+        session: Option<String>,
+        admission: Admission,
+    ) -> Result<Prepared, RpcError> {
+        match method {
+            Method::Tool => self.prepare_tool(era, params, headers, session, admission).await,
+            Method::Resource => self.prepare_resource(era, params, session, admission).await,
+            Method::Prompt => self.prepare_prompt(params, session, admission).await,
+            Method::Complete => self.prepare_completion(params, session, admission).await,
+        }
+    }
+
+    async fn prepare_tool(
+        &self,
+        era: Era,
+        params: Option<&RawValue>,
+        headers: &HeaderMap,
+        session: Option<String>,
+        admission: Admission,
+    ) -> Result<Prepared, RpcError> {
+        let params: ToolParams<'_> = envelope::params(params)?;
+        let unknown = || {
+            let shown: String = params.name.chars().take(128).collect();
+            RpcError::invalid_params(format!("there is no tool `{shown}`"))
+        };
+        let (server, name) = match &self.place {
+            Place::Server(server) => (server, &*params.name),
+            Place::Everything => {
+                let (server, name) = params.name.split_once(JOINT).ok_or_else(unknown)?;
+                (self.tenant.servers.get(server).ok_or_else(unknown)?, name)
+            }
+        };
+        if !self.caller.may_use_tool(&server.name, name) {
+            return Err(unknown());
+        }
+        let offer = self.offer_of(server).await?;
+        let tool = offer.surface.tool(name).ok_or_else(unknown)?;
+        let input = params.arguments.map_or("{}", RawValue::get);
+        let limits = offer.sandboxed.permit.limits();
+        check_arguments(input.as_bytes(), limits).map_err(|error| {
+            RpcError::invalid_params(error.to_string()).with_data(json!({ "code": Code::ArgumentLimit }))
+        })?;
+        let value: Value = serde_json::from_str(input)
+            .map_err(|error| RpcError::invalid_params(format!("`arguments` cannot be read: {error}")))?;
+        if era == Era::Modern {
+            super::headers::check_arguments(headers, tool, &value)?;
+        }
+        let job =
+            self.job(offer.clone(), Method::Tool, name, Bytes::copy_from_slice(input.as_bytes()), session, admission);
+        match tool.input.check(&value) {
+            Ok(()) => Ok(Prepared::Run(Box::new(job))),
+            Err(violations) => {
+                let message = format!("the arguments do not fit the tool's schema: {}", schema::describe(&violations));
+                self.note_refusal(&job, Code::BadArguments.as_str());
+                if era.tells_model_of_bad_arguments() {
+                    let failure = Failure::new(Code::BadArguments, message);
+                    return result::tool_failure(era, Some(&offer), None, &failure).map(Prepared::Answer);
+                }
+                let paths: Vec<_> =
+                    violations.iter().map(|v| json!({ "path": v.path, "message": v.message })).collect();
+                Err(RpcError::invalid_params(message)
+                    .with_data(json!({ "code": Code::BadArguments, "violations": paths })))
+            }
+        }
+    }
+
+    async fn prepare_resource(
+        &self,
+        era: Era,
+        params: Option<&RawValue>,
+        session: Option<String>,
+        admission: Admission,
+    ) -> Result<Prepared, RpcError> {
+        let params: UriParams<'_> = envelope::params(params)?;
+        let offer = self.offer().await?.ok_or_else(|| RpcError::method_not_found("resources/read"))?;
+        if !offer.surface.has_resource(&params.uri) || params.uri.len() > 8192 {
+            return Err(unknown_resource(era, &params.uri));
+        }
+        let job = self.job(offer, Method::Resource, &params.uri, Bytes::from_static(b"{}"), session, admission);
+        Ok(Prepared::Run(Box::new(job)))
+    }
+
+    async fn prepare_prompt(
+        &self,
+        params: Option<&RawValue>,
+        session: Option<String>,
+        admission: Admission,
+    ) -> Result<Prepared, RpcError> {
+        let params: ToolParams<'_> = envelope::params(params)?;
+        let offer = self.offer().await?.ok_or_else(|| RpcError::method_not_found("prompts/get"))?;
+        let shown: String = params.name.chars().take(128).collect();
+        let Some(prompt) = offer.surface.prompt(&params.name) else {
+            return Err(RpcError::invalid_params(format!("there is no prompt `{shown}`")));
+        };
+        let input = params.arguments.map_or("{}", RawValue::get);
+        check_arguments(input.as_bytes(), offer.sandboxed.permit.limits())
+            .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+        let given: std::collections::HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(input)
+            .map_err(|error| RpcError::invalid_params(format!("bad `arguments`: {error}")))?;
+        if let Some(missing) = prompt.required.iter().find(|name| !given.contains_key(name.as_str())) {
+            return Err(RpcError::invalid_params(format!("prompt `{shown}` needs the argument `{missing}`"))
+                .with_data(json!({ "code": Code::BadArguments, "violations": [{ "path": format!("/{missing}") }] })));
+        }
+        let input = Bytes::copy_from_slice(input.as_bytes());
+        let job = self.job(offer.clone(), Method::Prompt, &params.name, input, session, admission);
+        Ok(Prepared::Run(Box::new(job)))
+    }
+
+    async fn prepare_completion(
+        &self,
+        params: Option<&RawValue>,
+        session: Option<String>,
+        admission: Admission,
+    ) -> Result<Prepared, RpcError> {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow)]
+            r#ref: &'a RawValue,
+            #[serde(borrow)]
+            argument: &'a RawValue,
+            #[serde(borrow)]
+            context: Option<&'a RawValue>,
+        }
+        let offer = self.offer().await?.filter(|offer| offer.surface.completions);
+        let offer = offer.ok_or_else(|| RpcError::method_not_found("completion/complete"))?;
+        let given: Params<'_> = envelope::params(params)?;
+        let input = json!({ "ref": given.r#ref, "argument": given.argument, "context": given.context }).to_string();
+        check_arguments(input.as_bytes(), offer.sandboxed.permit.limits())
+            .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+        let job = self.job(offer, Method::Complete, "", Bytes::from(input), session, admission);
+        Ok(Prepared::Run(Box::new(job)))
+    }
+
+    fn job(
+        &self,
+        offer: Arc<Offer>,
+        method: Method,
+        name: &str,
+        input: Bytes,
+        session: Option<String>,
+        admission: Admission,
+    ) -> Job {
+        Job {
+            offer,
+            method,
+            name: name.to_owned(),
+            input,
+            session,
+            tenant: self.tenant.clone(),
+            caller: self.caller.clone(),
+            admission,
+        }
+    }
+
+    /// A call that was refused before it ran is written down as well.
+    fn note_refusal(&self, job: &Job, outcome: &str) {
+        let record = &job.offer.record;
+        self.app.audit(AuditEvent::Call(CallEvent {
+            tenant: record.tenant.clone(),
+            server: record.server.clone(),
+            caller: self.caller.subject.clone(),
+            method: job.method.as_str().to_owned(),
+            name: job.name.clone(),
+            deployment: record.id.clone(),
+            wall: record.manifest.wall.clone(),
+            outcome: outcome.to_owned(),
+            arguments_sha256: hex::encode(Sha256::digest(&job.input)),
+            ..CallEvent::default()
+        }));
+    }
+
+    /// What a state or a question belongs to: this caller, here, asking exactly this.
+    pub fn bound_to(&self, method: Method, name: &str, input: &[u8]) -> String {
+        let mut hash = Sha256::new();
+        // A client may write the same arguments in another way the second time.
+        let canonical =
+            serde_json::from_slice::<Value>(input).map_or_else(|_| input.to_vec(), |v| v.to_string().into_bytes());
+        for part in [
+            self.tenant.name.as_bytes(),
+            self.server_name().unwrap_or_default().as_bytes(),
+            self.caller.subject.as_bytes(),
+            method.as_str().as_bytes(),
+            name.as_bytes(),
+            &canonical,
+        ] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hex::encode(hash.finalize())
+    }
+}
+
+pub fn unknown_resource(era: Era, uri: &str) -> RpcError {
+    let shown: String = uri.chars().take(256).collect();
+    let error = RpcError::invalid_params(format!("there is no resource `{shown}`")).with_data(json!({ "uri": shown }));
+    match era {
+        Era::Modern => error,
+        Era::Legacy(_) => RpcError { code: -32002, ..error },
+    }
+}
+
+/// The tool as the aggregate endpoint shows it.
+fn renamed(tool: &Tool, server: &str) -> Result<Box<RawValue>, RpcError> {
+    let unreadable = |error: serde_json::Error| RpcError::internal(format!("a tool cannot be listed: {error}"));
+    let mut listed: serde_json::Map<String, Value> = serde_json::from_str(tool.listed.get()).map_err(unreadable)?;
+    listed.insert("name".to_owned(), format!("{server}{JOINT}{}", tool.name).into());
+    serde_json::value::to_raw_value(&listed).map_err(unreadable)
+}

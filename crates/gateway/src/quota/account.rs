@@ -1,0 +1,75 @@
+//! What one tenant or one key has used.
+
+use super::bucket::Bucket;
+use super::limits::Limits;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Nobody can tell when a running call ends.
+const WAIT_FOR_A_PLACE: Duration = Duration::from_secs(1);
+
+/// One lock for all of it, held for some arithmetic: what is checked together is taken together, and nothing is taken
+/// from anybody for a request that is refused.
+pub(super) struct Account(Mutex<State>);
+
+pub(super) struct State {
+    requests: Bucket,
+    cpu: Bucket,
+    egress: Bucket,
+    running: u32,
+}
+
+impl Account {
+    pub fn new(now: Instant) -> Account {
+        let full = || Bucket::new(now);
+        Account(Mutex::new(State { requests: full(), cpu: full(), egress: full(), running: 0 }))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Why one more call is too much, and how long that lasts.
+    pub fn check(&mut self, limits: &Limits, now: Instant) -> Result<(), (&'static str, Duration)> {
+        let [requests, cpu, egress] =
+            [(&mut self.requests, limits.requests), (&mut self.cpu, limits.cpu), (&mut self.egress, limits.egress)]
+                .map(|(bucket, flow)| {
+                    match flow {
+                        Some(flow) => bucket.refill(flow, now),
+                        // What is used while there is no limit does not count once there is one again.
+                        None => *bucket = Bucket::new(now),
+                    }
+                    bucket
+                });
+        let refuse = |what| move |wait| Err((what, wait));
+        requests.wait_for(1.0).map_or(Ok(()), refuse("requests_per_s"))?;
+        if limits.concurrent.is_some_and(|most| self.running >= most) {
+            return Err(("concurrent", WAIT_FOR_A_PLACE));
+        }
+        cpu.wait_for_any().map_or(Ok(()), refuse("cpu_s_per_min"))?;
+        egress.wait_for_any().map_or(Ok(()), refuse("egress_bytes_per_min"))?;
+        Ok(())
+    }
+
+    /// Only after [`State::check`], under the same lock.
+    pub fn enter(&mut self) {
+        self.requests.take(1.0);
+        self.running += 1;
+    }
+
+    pub fn leave(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    pub fn spend(&mut self, cpu_us: u64, egress_bytes: u64, now: Instant) {
+        self.cpu.spend(cpu_us as f64, now);
+        self.egress.spend(egress_bytes as f64, now);
+    }
+
+    /// Whether a new account would be no different.
+    pub fn is_idle(&mut self, now: Instant) -> bool {
+        self.running == 0 && self.requests.is_full(now) && self.cpu.is_full(now) && self.egress.is_full(now)
+    }
+}

@@ -1,0 +1,161 @@
+//! How much a tenant and a key may use.
+//!
+//! Every call is on the account of its tenant, and on that of its key if the key has a quota of its own; both must admit
+//! it. Limits are read from the registry's directory with each request, so a change counts from the next one on. Only the
+//! monotonic clock is used: setting the wall clock gives nobody anything.
+
+mod account;
+mod bucket;
+mod limits;
+
+pub use limits::QuotaDefaults;
+
+use crate::auth::Caller;
+use account::Account;
+use arc_swap::ArcSwap;
+use dashmap::DashMap;
+use http::HeaderValue;
+use limits::Limits;
+use registry::Tenant;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// New accounts after which the idle ones are looked for.
+const SWEEP_AFTER: usize = 256;
+
+pub struct Quotas {
+    defaults: ArcSwap<QuotaDefaults>,
+    tenants: Accounts,
+    keys: Accounts,
+}
+
+/// A call that was admitted. Its places are free again when this is dropped.
+pub struct Admission {
+    tenant: Arc<Account>,
+    key: Option<Arc<Account>>,
+}
+
+/// A call that was not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    /// The quota's name in the registry: `requests_per_s`, `concurrent`, `cpu_s_per_min`, `egress_bytes_per_min`.
+    pub what: &'static str,
+    /// `tenant` or `key`.
+    pub whose: &'static str,
+    pub retry_after: Duration,
+}
+
+impl Quotas {
+    pub fn new(defaults: QuotaDefaults) -> Quotas {
+        Quotas { defaults: ArcSwap::from_pointee(defaults), tenants: Accounts::default(), keys: Accounts::default() }
+    }
+
+    /// What was used so far stays used.
+    pub fn set_defaults(&self, defaults: QuotaDefaults) {
+        self.defaults.store(Arc::new(defaults));
+    }
+
+    pub fn admit(&self, tenant: &Tenant, caller: &Caller, now: Instant) -> Result<Admission, Exceeded> {
+        let defaults = self.defaults.load();
+        let of_tenant = Limits::of_tenant(&tenant.quota, &defaults);
+        let of_key = Limits::of_key(&caller.quota, &tenant.quota, &defaults);
+        let tenant = self.tenants.get(&tenant.name, now);
+        let key = of_key.map(|limits| (self.keys.get(&caller.quota_id, now), limits));
+        let exceeded = |whose| move |(what, retry_after)| Exceeded { what, whose, retry_after };
+
+        // Always the tenant's before the key's, so that two calls never wait for each other.
+        let mut in_tenant = tenant.lock();
+        in_tenant.check(&of_tenant, now).map_err(exceeded("tenant"))?;
+        if let Some((account, limits)) = &key {
+            let mut in_key = account.lock();
+            in_key.check(limits, now).map_err(exceeded("key"))?;
+            in_key.enter();
+        }
+        in_tenant.enter();
+        drop(in_tenant);
+        Ok(Admission { tenant, key: key.map(|(account, _)| account) })
+    }
+}
+
+impl Admission {
+    /// What the call has used. May be more than there was: the next ones pay for it by waiting.
+    pub fn spend(&self, cpu_us: u64, egress_bytes: u64) {
+        self.spend_at(cpu_us, egress_bytes, Instant::now());
+    }
+
+    fn spend_at(&self, cpu_us: u64, egress_bytes: u64, now: Instant) {
+        self.accounts().for_each(|account| account.lock().spend(cpu_us, egress_bytes, now));
+    }
+
+    fn accounts(&self) -> impl Iterator<Item = &Arc<Account>> {
+        [Some(&self.tenant), self.key.as_ref()].into_iter().flatten()
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.accounts().for_each(|account| account.lock().leave());
+    }
+}
+
+impl fmt::Debug for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission").finish_non_exhaustive()
+    }
+}
+
+impl Exceeded {
+    /// For `Retry-After`: whole seconds, and never 0, which would mean now.
+    pub fn retry_after_header(&self) -> HeaderValue {
+        HeaderValue::from(self.retry_after_s())
+    }
+
+    pub fn retry_after_s(&self) -> u64 {
+        let more = u64::from(self.retry_after.subsec_nanos() > 0);
+        (self.retry_after.as_secs() + more).max(1)
+    }
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Exceeded { what, whose, .. } = self;
+        write!(f, "the {whose} has used up its quota `{what}`; try again in {} s", self.retry_after_s())
+    }
+}
+
+impl std::error::Error for Exceeded {}
+
+/// Accounts by name. One that would be no different if it were new is dropped, so there are about as many as there are
+/// tenants and keys in use.
+#[derive(Default)]
+struct Accounts {
+    by_name: DashMap<String, Arc<Account>>,
+    /// Accounts made since idle ones were last looked for.
+    made: AtomicUsize,
+}
+
+impl Accounts {
+    fn get(&self, name: &str, now: Instant) -> Arc<Account> {
+        if let Some(account) = self.by_name.get(name) {
+            return account.clone();
+        }
+        // In proportion to what is there, so that looking costs each new account the same.
+        let made = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        if made >= SWEEP_AFTER.max(self.by_name.len() / 2) {
+            self.made.store(0, Ordering::Relaxed);
+            self.sweep(now);
+        }
+        self.by_name.entry(name.to_owned()).or_insert_with(|| Arc::new(Account::new(now))).clone()
+    }
+
+    /// An account that somebody else holds may be about to change. Nobody can take hold of one meanwhile: the map's
+    /// shard is locked.
+    fn sweep(&self, now: Instant) {
+        self.by_name.retain(|_, account| Arc::strong_count(account) > 1 || !account.lock().is_idle(now));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+use super::*;
+use registry::{Quota, Role, Scope};
+use std::collections::BTreeMap;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn tenant(name: &str, quota: Quota) -> Tenant {
+    Tenant { name: name.to_owned(), created_at: 0, weight: 1, quota, recording: false, servers: BTreeMap::new() }
+}
+
+fn caller(id: &str, quota: Quota) -> Caller {
+    Caller {
+        key: None,
+        subject: id.to_owned(),
+        tenant: Some("acme".to_owned()),
+        role: Role::Call,
+        scope: Scope::default(),
+        quota,
+        quota_id: id.to_owned(),
+        expires_at: None,
+    }
+}
+
+fn quotas() -> Quotas {
+    Quotas::new(QuotaDefaults::default())
+}
+
+fn slow(burst: u32) -> Quota {
+    Quota { requests_per_s: Some(1.0), burst: Some(burst), ..Quota::default() }
+}
+
+#[test]
+fn a_tenant_at_its_limit_and_another_that_is_not() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let (acme, other) = (tenant("acme", slow(2)), tenant("other", slow(2)));
+    let ann = caller("ann", Quota::default());
+    for _ in 0..2 {
+        quotas.admit(&acme, &ann, now).unwrap();
+    }
+    let exceeded = quotas.admit(&acme, &ann, now).unwrap_err();
+    assert_eq!((exceeded.what, exceeded.whose, exceeded.retry_after), ("requests_per_s", "tenant", SECOND));
+    assert!(quotas.admit(&acme, &caller("bob", Quota::default()), now).is_err(), "its other keys share the limit");
+    assert!(quotas.admit(&other, &ann, now).is_ok());
+    assert!(quotas.admit(&acme, &ann, now + SECOND).is_ok());
+}
+
+#[test]
+fn a_key_at_its_limit_takes_nothing_from_its_tenant() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let acme = tenant("acme", slow(3));
+    let (ann, bob) = (caller("ann", slow(1)), caller("bob", Quota::default()));
+    quotas.admit(&acme, &ann, now).unwrap();
+    for _ in 0..10 {
+        assert_eq!(quotas.admit(&acme, &ann, now).unwrap_err().whose, "key");
+    }
+    assert!(quotas.admit(&acme, &bob, now).is_ok());
+    assert!(quotas.admit(&acme, &bob, now).is_ok());
+    assert_eq!(quotas.admit(&acme, &bob, now).unwrap_err().whose, "tenant");
+}
+
+#[test]
+fn places_come_back_when_the_call_is_over() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let acme = tenant("acme", Quota { concurrent: Some(3), ..Quota::default() });
+    let ann = caller("ann", Quota { concurrent: Some(2), ..Quota::default() });
+    let bob = caller("bob", Quota::default());
+    let first = quotas.admit(&acme, &ann, now).unwrap();
+    let second = quotas.admit(&acme, &ann, now).unwrap();
+    let exceeded = quotas.admit(&acme, &ann, now).unwrap_err();
+    assert_eq!((exceeded.what, exceeded.whose), ("concurrent", "key"));
+    let third = quotas.admit(&acme, &bob, now).unwrap();
+    assert_eq!(quotas.admit(&acme, &bob, now).unwrap_err().whose, "tenant");
+    drop(first);
+    drop(quotas.admit(&acme, &ann, now).unwrap());
+    drop((second, third));
+    let all: Vec<_> = (0..3).map(|_| quotas.admit(&acme, &bob, now).unwrap()).collect();
+    assert_eq!(all.len(), 3);
+    assert!(quotas.admit(&acme, &bob, now).is_err());
+}
+
+#[test]
+fn cpu_that_was_used_must_come_back_first() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let acme = tenant("acme", Quota { cpu_s_per_min: Some(60.0), ..Quota::default() });
+    let ann = caller("ann", Quota::default());
+    let call = quotas.admit(&acme, &ann, now).unwrap();
+    call.spend_at(90_000_000, 0, now);
+    let exceeded = quotas.admit(&acme, &ann, now).unwrap_err();
+    assert_eq!((exceeded.what, exceeded.retry_after.as_secs()), ("cpu_s_per_min", 30));
+    assert!(quotas.admit(&acme, &ann, now + 29 * SECOND).is_err());
+    assert!(quotas.admit(&acme, &ann, now + 31 * SECOND).is_ok());
+}
+
+#[test]
+fn egress_of_a_key_counts_for_the_key_and_the_tenant() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let acme = tenant("acme", Quota { egress_bytes_per_min: Some(6000), ..Quota::default() });
+    let ann = caller("ann", Quota { egress_bytes_per_min: Some(600), ..Quota::default() });
+    let bob = caller("bob", Quota::default());
+    quotas.admit(&acme, &ann, now).unwrap().spend_at(0, 5000, now);
+    let exceeded = quotas.admit(&acme, &ann, now).unwrap_err();
+    assert_eq!((exceeded.what, exceeded.whose), ("egress_bytes_per_min", "key"));
+    quotas.admit(&acme, &bob, now).unwrap().spend_at(0, 1000, now);
+    assert_eq!(quotas.admit(&acme, &bob, now).unwrap_err().whose, "tenant");
+}
+
+#[test]
+fn changes_count_from_the_next_request_on() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let ann = caller("ann", Quota::default());
+    quotas.admit(&tenant("acme", slow(1)), &ann, now).unwrap();
+    assert!(quotas.admit(&tenant("acme", slow(1)), &ann, now).is_err());
+    let places = |n| tenant("acme", Quota { concurrent: Some(n), requests_per_s: Some(1e6), ..Quota::default() });
+    let later = now + 2 * SECOND;
+    let _first = quotas.admit(&places(1), &ann, now + SECOND).unwrap();
+    assert!(quotas.admit(&places(1), &ann, later).is_err());
+    let _second = quotas.admit(&places(2), &ann, later).unwrap();
+    assert!(quotas.admit(&places(0), &ann, later).is_err());
+    let narrowed = caller("ann", Quota { concurrent: Some(0), ..Quota::default() });
+    assert_eq!(quotas.admit(&places(9), &narrowed, later).unwrap_err().whose, "key");
+}
+
+#[test]
+fn the_hosts_own_defaults_can_change_too() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let (acme, ann) = (tenant("acme", Quota::default()), caller("ann", Quota::default()));
+    let _running = quotas.admit(&acme, &ann, now).unwrap();
+    quotas.set_defaults(QuotaDefaults { concurrent: 1, ..QuotaDefaults::default() });
+    assert_eq!(quotas.admit(&acme, &ann, now).unwrap_err().what, "concurrent");
+    let more = tenant("acme", Quota { concurrent: Some(2), ..Quota::default() });
+    assert!(quotas.admit(&more, &ann, now).is_ok());
+}
+
+#[test]
+fn what_was_used_without_a_limit_does_not_count_later() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let acme = tenant("acme", Quota { requests_per_s: Some(1e6), burst: Some(1_000_000), ..Quota::default() });
+    let limited = caller("ann", Quota { concurrent: Some(9), ..slow(1) });
+    let free = caller("ann", Quota { concurrent: Some(9), ..Quota::default() });
+    quotas.admit(&acme, &limited, now).unwrap();
+    for _ in 0..1000 {
+        quotas.admit(&acme, &free, now).unwrap().spend_at(1_000_000, 0, now);
+        quotas.tenants.by_name.clear();
+    }
+    assert!(quotas.admit(&acme, &limited, now).is_ok());
+    assert!(quotas.admit(&acme, &limited, now).is_err());
+}
+
+#[test]
+fn idle_accounts_are_dropped_and_used_ones_are_not() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let endless = Some(f64::INFINITY);
+    let acme = tenant("acme", Quota { requests_per_s: endless, cpu_s_per_min: endless, ..Quota::default() });
+    let debtor = caller("debtor", Quota { cpu_s_per_min: Some(0.001), ..Quota::default() });
+    quotas.admit(&acme, &debtor, now).unwrap().spend_at(3_600_000_000, 0, now);
+    let runner = caller("runner", slow(1));
+    let _running = quotas.admit(&acme, &runner, now).unwrap();
+    for i in 0..20 * SWEEP_AFTER {
+        let moment = now + SECOND * u32::try_from(i).unwrap();
+        drop(quotas.admit(&acme, &caller(&format!("k{i}"), slow(1)), moment).unwrap());
+    }
+    assert!(quotas.keys.by_name.len() <= SWEEP_AFTER + 2, "{}", quotas.keys.by_name.len());
+    assert!(quotas.keys.by_name.contains_key("debtor") && quotas.keys.by_name.contains_key("runner"));
+}
+
+#[test]
+fn callers_without_a_quota_of_their_own_leave_nothing_behind() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let acme = tenant("acme", Quota { requests_per_s: Some(f64::INFINITY), ..Quota::default() });
+    for i in 0..1000 {
+        quotas.admit(&acme, &caller(&format!("oauth:{i}"), Quota::default()), now + SECOND * i).unwrap();
+    }
+    assert_eq!((quotas.keys.by_name.len(), quotas.tenants.by_name.len()), (0, 1));
+}
+
+#[test]
+fn many_threads_never_get_more_than_there_is() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let acme =
+        tenant("acme", Quota { requests_per_s: Some(1.0), burst: Some(1000), concurrent: Some(5), ..Quota::default() });
+    let ann = caller("ann", Quota { burst: Some(900), ..Quota::default() });
+    let admitted = AtomicUsize::new(0);
+    let running = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..2000 {
+                    if let Ok(call) = quotas.admit(&acme, &ann, now) {
+                        admitted.fetch_add(1, Ordering::Relaxed);
+                        assert!(running.fetch_add(1, Ordering::SeqCst) < 5);
+                        std::thread::yield_now();
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        drop(call);
+                    }
+                }
+            });
+        }
+    });
+    assert!(admitted.into_inner() <= 900);
+    assert!(quotas.tenants.get("acme", now).lock().is_idle(now + 3600 * SECOND), "every place came back");
+}
+
+#[test]
+fn what_a_client_reads() {
+    let after = |retry_after| Exceeded { what: "concurrent", whose: "tenant", retry_after };
+    for (wait, header) in [
+        (Duration::ZERO, "1"),
+        (Duration::from_millis(1), "1"),
+        (SECOND, "1"),
+        (SECOND + Duration::from_nanos(1), "2"),
+        (3600 * SECOND, "3600"),
+    ] {
+        assert_eq!(after(wait).retry_after_header(), header);
+    }
+    assert_eq!(after(SECOND).to_string(), "the tenant has used up its quota `concurrent`; try again in 1 s");
+}
+
+/// `cargo test --release -p gateway quota -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement, not a test"]
+fn how_long_an_admission_takes() {
+    let quotas = quotas();
+    let acme = tenant("acme", Quota { requests_per_s: Some(1e9), burst: Some(1_000_000), ..Quota::default() });
+    let key = Quota { concurrent: Some(10), cpu_s_per_min: Some(1e9), ..Quota::default() };
+    for (name, caller) in [("tenant only", caller("ann", Quota::default())), ("tenant and key", caller("bob", key))] {
+        for threads in [1, 2] {
+            let rounds = 1_000_000u32;
+            let start = Instant::now();
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        for _ in 0..rounds {
+                            quotas.admit(&acme, &caller, Instant::now()).unwrap().spend(10, 10);
+                        }
+                    });
+                }
+            });
+            println!(
+                "{name}, {threads} threads: {} ns for admit, spend and drop",
+                start.elapsed().as_nanos() / u128::from(rounds)
+            );
+        }
+    }
+}

@@ -1,0 +1,396 @@
+use crate::stage::{Stage, in_time, servers};
+use gateway::Settings;
+use insta::assert_snapshot;
+use registry::Role;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const PATH: &str = "/admin/v1/tenants/acme/servers/new/deployments";
+
+#[tokio::test]
+async fn a_server_is_deployed() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let order =
+            json!({"source": "export default {}", "manifest": {"boundary": "server", "limits": {"cpu_ms": 20}}});
+        let made = stage.post(&stage.acme.deploy, PATH, order.clone()).await;
+        assert_snapshot!(made.shown(), @r#"
+        201 {
+          "deployment": "[deployment]",
+          "server": "new",
+          "surface": {
+            "name": "prices",
+            "prompts": [],
+            "resourceTemplates": [],
+            "resources": [],
+            "tools": [
+              {
+                "description": "Doubles a price.",
+                "inputSchema": {
+                  "type": "object"
+                },
+                "name": "double"
+              },
+              {
+                "inputSchema": {
+                  "type": "object"
+                },
+                "name": "halve"
+              }
+            ]
+          },
+          "url": "http://127.0.0.1:8470/acme/new/mcp"
+        }
+        "#);
+        assert_eq!(stage.wall.asked(), 1, "it was initialised behind the wall first");
+
+        let shown = stage.get(&stage.acme.deploy, PATH).await;
+        assert_snapshot!(shown.shown(), @r#"
+        200 {
+          "deployments": [
+            {
+              "created_at": "[created_at]",
+              "created_by": "[created_by]",
+              "current": true,
+              "digest": "9aeb8d59b4d483ca6298e9a450fbf37dfd2b4c63990135ab1d040d76314087ec",
+              "id": "[id]",
+              "manifest": {
+                "boundary": "server",
+                "file_name": "server.js",
+                "jit": false,
+                "limits": {
+                  "argument_depth": 64,
+                  "argument_kb": 1024,
+                  "cpu_ms": 20,
+                  "host_calls": 64,
+                  "init_cpu_ms": 500,
+                  "init_time_ms": 10000,
+                  "log_kb": 64,
+                  "memory_mb": 128,
+                  "result_kb": 1024,
+                  "source_kb": 4096,
+                  "time_ms": 30000
+                },
+                "wall": "isolate"
+              },
+              "server": "new",
+              "size": 17
+            }
+          ],
+          "next": null
+        }
+        "#);
+        assert_eq!(shown.json()["deployments"][0]["id"], made.json()["deployment"]);
+
+        let again = stage.post(&stage.acme.deploy, PATH, order).await;
+        assert_eq!((again.status.as_u16(), again.json()), (201, made.json()), "the same is the same");
+        assert_eq!(stage.get(&stage.acme.deploy, PATH).await.json()["deployments"].as_array().unwrap().len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_does_not_initialise_is_not_deployed() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let deploy = async |body| stage.post(&stage.acme.deploy, PATH, body).await;
+        let thrown = deploy(json!({"source": "throw ReferenceError: prise is not defined"})).await;
+        assert_snapshot!(thrown.shown(), @r#"
+        422 {
+          "error": {
+            "code": "init_failed",
+            "hint": null,
+            "message": "ReferenceError: prise is not defined"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"source": "limit took more than 500 ms of CPU time"})).await.shown(), @r#"
+        422 {
+          "error": {
+            "code": "init_limit",
+            "hint": null,
+            "message": "took more than 500 ms of CPU time"
+          }
+        }
+        "#);
+        let busy = deploy(json!({"source": "busy too much is running"})).await;
+        assert_eq!((busy.status.as_u16(), busy.code().as_str()), (503, "busy"));
+        assert!(busy.headers.contains_key("retry-after"));
+        assert!(stage.registry.directory().server("acme", "new").is_none(), "nothing was made");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
+    in_time(async {
+        let mut settings = Settings::default();
+        settings.allowance.most.cpu_ms = 100;
+        settings.allowance.jit = false;
+        let stage = Stage::with(settings, None).await;
+        let deploy = async |manifest: Value| {
+            stage.post(&stage.acme.deploy, PATH, json!({"source": "x", "manifest": manifest})).await.shown()
+        };
+        assert_snapshot!(deploy(json!({"limits": {"cpu_ms": 101}})).await, @r#"
+        422 {
+          "error": {
+            "code": "refused",
+            "hint": "GET /admin/v1/limits says what this host allows",
+            "message": "`cpu_ms` of 101 is above this host's maximum of 100"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"limits": {"memory_mb": 1}})).await, @r#"
+        422 {
+          "error": {
+            "code": "refused",
+            "hint": "GET /admin/v1/limits says what this host allows",
+            "message": "`memory_mb` of 1 is below the least that works, 8"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"jit": true})).await, @r#"
+        422 {
+          "error": {
+            "code": "refused",
+            "hint": "GET /admin/v1/limits says what this host allows",
+            "message": "this host does not allow `jit`"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"wall": "paper"})).await, @r#"
+        422 {
+          "error": {
+            "code": "refused",
+            "hint": null,
+            "message": "this host has no wall `paper`"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"limits": {"cpu": 1}})).await, @r#"
+        422 {
+          "error": {
+            "code": "bad_body",
+            "hint": null,
+            "message": "`manifest.limits.cpu`: unknown field `cpu`, expected one of `cpu_ms`, `time_ms`, `memory_mb`, `result_kb`, `log_kb`, `host_calls`, `argument_kb`, `argument_depth`, `init_cpu_ms`, `init_time_ms`, `source_kb` at line 1 column 28"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"boundary": "galaxy"})).await, @r#"
+        422 {
+          "error": {
+            "code": "bad_body",
+            "hint": null,
+            "message": "`manifest.boundary`: unknown variant `galaxy`, expected one of `call`, `session`, `server`, `tenant` at line 1 column 32"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"file_name": "a\u{0}b"})).await, @r#"
+        422 {
+          "error": {
+            "code": "bad_body",
+            "hint": null,
+            "message": "`manifest.file_name` must have 1 to 200 bytes and no control characters"
+          }
+        }
+        "#);
+        assert_eq!(stage.wall.asked(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn names_and_bodies_are_checked_before_anything_runs() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let named = async |name: &str| {
+            let path = format!("/admin/v1/tenants/acme/servers/{name}/deployments");
+            stage.post(&stage.acme.deploy, &path, json!({"source": "x"})).await.shown()
+        };
+        assert_snapshot!(named("Big%20Prices").await, @r#"
+        422 {
+          "error": {
+            "code": "bad_name",
+            "hint": "use 1 to 63 of a-z, 0-9 and -, with no - at either end",
+            "message": "`Big Prices` cannot be the name of a server"
+          }
+        }
+        "#);
+        assert_snapshot!(named("mcp").await, @r#"
+        422 {
+          "error": {
+            "code": "bad_name",
+            "hint": "the host needs this name for itself",
+            "message": "`mcp` cannot be the name of a server"
+          }
+        }
+        "#);
+        let deploy = async |body| stage.post(&stage.acme.deploy, PATH, body).await.shown();
+        assert_snapshot!(deploy(json!({})).await, @r#"
+        422 {
+          "error": {
+            "code": "bad_body",
+            "hint": null,
+            "message": "missing field `source` at line 1 column 2"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"source": {"text": "x"}})).await, @r#"
+        422 {
+          "error": {
+            "code": "bad_body",
+            "hint": null,
+            "message": "`source`: invalid type: map, expected a string at line 1 column 10"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"source": "x", "name": "y"})).await, @r#"
+        422 {
+          "error": {
+            "code": "bad_body",
+            "hint": null,
+            "message": "`name`: unknown field `name`, expected `source` or `manifest` at line 1 column 7"
+          }
+        }
+        "#);
+        assert_eq!(stage.wall.asked(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_large_source_fits_and_a_larger_one_does_not() {
+    in_time(async {
+        let mut settings = Settings::default();
+        settings.allowance.most.source_kb = 32_768;
+        let stage = Stage::with(settings, None).await;
+        let deploy = async |bytes: usize| {
+            let order = json!({"source": "x".repeat(bytes), "manifest": {"limits": {"source_kb": 32_768}}});
+            stage.post(&stage.acme.deploy, PATH, order).await
+        };
+        assert_eq!(deploy(32 << 20).await.status, 201);
+        assert_snapshot!(deploy(34 << 20).await.shown(), @r#"
+        413 {
+          "error": {
+            "code": "too_large",
+            "hint": null,
+            "message": "the body is larger than 33 MiB"
+          }
+        }
+        "#);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_earlier_deployment_is_made_current_again() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let first = stage.deploy("acme", "prices", "export default {}");
+        let second = stage.deploy("acme", "prices", "export default {} // second");
+        let current =
+            || stage.registry.directory().server("acme", "prices").unwrap().current.clone().unwrap().id.clone();
+        assert_eq!(current(), second.id);
+        let path = |id: &str| format!("/admin/v1/tenants/acme/servers/prices/deployments/{id}/activate");
+        let active = stage.ask(&stage.acme.deploy, "POST", &path(&first.id), None).await;
+        assert_snapshot!(active.shown(), @r#"
+        200 {
+          "created_at": "[created_at]",
+          "created_by": "[created_by]",
+          "current": true,
+          "digest": "9aeb8d59b4d483ca6298e9a450fbf37dfd2b4c63990135ab1d040d76314087ec",
+          "id": "[id]",
+          "manifest": {
+            "boundary": "call",
+            "file_name": "server.js",
+            "jit": false,
+            "limits": {
+              "argument_depth": 64,
+              "argument_kb": 1024,
+              "cpu_ms": 50,
+              "host_calls": 64,
+              "init_cpu_ms": 500,
+              "init_time_ms": 10000,
+              "log_kb": 64,
+              "memory_mb": 128,
+              "result_kb": 1024,
+              "source_kb": 4096,
+              "time_ms": 30000
+            },
+            "wall": "isolate"
+          },
+          "server": "prices",
+          "size": 17
+        }
+        "#);
+        assert_eq!(current(), first.id);
+        let page =
+            stage.get(&stage.acme.deploy, "/admin/v1/tenants/acme/servers/prices/deployments?limit=1").await.json();
+        assert_eq!(
+            (&page["deployments"][0]["id"], &page["next"]),
+            (&json!(second.id), &json!(second.id)),
+            "newest first"
+        );
+        assert_eq!(page["deployments"][0]["current"], false);
+
+        let foreign = stage.deploy("globex", "vault", "export default {} // theirs");
+        for id in ["nothing", &foreign.id] {
+            assert_eq!(stage.ask(&stage.acme.deploy, "POST", &path(id), None).await.status, 404);
+        }
+        assert_eq!(current(), first.id);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_longer_allowed_is_not_activated() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let first = stage.deploy("acme", "prices", "export default {}");
+        stage.deploy("acme", "prices", "export default {} // second");
+        let mut settings = Settings::default();
+        settings.allowance.most.cpu_ms = 10;
+        stage.app.apply(settings).unwrap();
+        let path = format!("/admin/v1/tenants/acme/servers/prices/deployments/{}/activate", first.id);
+        let refused = stage.ask(&stage.acme.deploy, "POST", &path, None).await;
+        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "refused"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_scope_says_which_servers_may_be_deployed() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let (_, key) = stage.key(Some("acme"), Role::Deploy, servers(&["new"]), None);
+        assert_eq!(stage.post(key.expose(), PATH, json!({"source": "x"})).await.status, 201);
+        let other = "/admin/v1/tenants/acme/servers/other/deployments";
+        assert_eq!(stage.post(key.expose(), other, json!({"source": "x"})).await.status, 404);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn deployments_of_one_server_come_one_after_the_other() {
+    in_time(async {
+        let stage = Arc::new(Stage::new().await);
+        let deploy = |server: &str, text: usize| {
+            let (stage, path) = (stage.clone(), format!("/admin/v1/tenants/acme/servers/{server}/deployments"));
+            tokio::spawn(async move {
+                stage.post(&stage.acme.deploy, &path, json!({"source": format!("// {text}")})).await.status.as_u16()
+            })
+        };
+        let same = futures_util::future::join_all((0..4).map(|i| deploy("new", i))).await;
+        assert!(same.into_iter().all(|status| status.unwrap() == 201));
+        assert_eq!(stage.wall.most_at_once(), 1);
+        assert_eq!(stage.registry.deployments("acme", "new").unwrap().len(), 4);
+
+        // So many at once are too many for one tenant; the rest is told to come back.
+        let many = futures_util::future::join_all((0..12).map(|i| deploy(&format!("new-{i}"), i))).await;
+        let mut many: Vec<_> = many.into_iter().map(|status| status.unwrap()).collect();
+        many.sort();
+        assert!(many.contains(&201) && many.contains(&503), "{many:?}");
+        assert!((2..=4).contains(&stage.wall.most_at_once()), "{}", stage.wall.most_at_once());
+    })
+    .await;
+}
