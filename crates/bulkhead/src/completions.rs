@@ -1,7 +1,6 @@
 //! `bulkhead completions`: the command line, for shells.
 
 use crate::{Cli, report};
-use clap::CommandFactory;
 use std::process::ExitCode;
 
 /// Print the completion script of a shell.
@@ -17,7 +16,7 @@ pub struct Completions {
 impl Completions {
     pub fn run(self) -> ExitCode {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "bulkhead", &mut script);
+        clap_complete::generate(self.shell, &mut Cli::whole(), "bulkhead", &mut script);
         report::data(String::from_utf8_lossy(&script).trim_end(), ExitCode::SUCCESS)
     }
 }

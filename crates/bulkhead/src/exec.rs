@@ -2,13 +2,13 @@
 
 use crate::outcome::Outcome;
 use crate::report::{self, FAULT, REFUSED, USAGE};
+use crate::source::{self, SourceError, read_at_most};
 use bytes::Bytes;
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Allowance, Ask, Boundary, LimitName, Limits, permit};
 use sandbox::{Answer, Code, Deployment, LogLine, NoNetwork, Operation, Pool, PoolSettings, Request};
 use serde_json::value::RawValue;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -59,12 +59,8 @@ pub struct Exec {
 
 #[derive(Debug, thiserror::Error)]
 enum ExecError {
-    #[error("`{}` cannot be read", .0.display())]
-    File(PathBuf, #[source] std::io::Error),
-    #[error("`{}` is larger than {most} KiB (`source_kb`)", path.display())]
-    FileTooLarge { path: PathBuf, most: u64 },
-    #[error("`{}` is TypeScript, and servers are JavaScript", .0.display())]
-    TypeScript(PathBuf),
+    #[error(transparent)]
+    Source(#[from] SourceError),
     #[error("stdin cannot be read")]
     Stdin(#[source] std::io::Error),
     #[error("the input on stdin is larger than {most} KiB (`argument_kb`)")]
@@ -119,9 +115,6 @@ impl Exec {
     }
 
     fn deployment(&self) -> Result<Deployment, ExecError> {
-        if self.file.extension().is_some_and(|ext| ext == "ts" || ext == "mts" || ext == "tsx") {
-            return Err(ExecError::TypeScript(self.file.clone()));
-        }
         let mut limits = Limits::default();
         for (name, value) in &self.limits {
             limits.set(*name, *value);
@@ -131,25 +124,16 @@ impl Exec {
         limits.memory_mb = self.memory_mb.unwrap_or(limits.memory_mb);
         let ask = Ask { limits, boundary: self.boundary, jit: self.jit };
         let permit = permit(&ask, &Allowance::default())?;
-        let most = permit.limits().source_kb;
-        let source = std::fs::File::open(&self.file)
-            .and_then(|file| read_at_most(file, most))
-            .map_err(|source| ExecError::File(self.file.clone(), source))?
-            .ok_or_else(|| ExecError::FileTooLarge { path: self.file.clone(), most })?;
+        let source = source::read(&self.file, permit.limits().source_kb)?;
         Ok(Deployment {
             tenant: "local".to_owned(),
             server: "exec".to_owned(),
             id: "exec".to_owned(),
             source: Bytes::from(source),
-            file_name: file_name(&self.file),
+            file_name: source::file_name(&self.file),
             permit,
         })
     }
-}
-
-/// What stack traces say: the name, never the path.
-fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| "server.js".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 fn read_input(input: &str, limits: &Limits) -> Result<Bytes, ExecError> {
@@ -163,14 +147,6 @@ fn read_input(input: &str, limits: &Limits) -> Result<Bytes, ExecError> {
     };
     serde_json::from_slice::<&RawValue>(&text).map_err(ExecError::Input)?;
     Ok(Bytes::from(text))
-}
-
-/// All of it, or `None` when there is more than this many KiB: a file may have no end.
-fn read_at_most(from: impl Read, most_kb: u64) -> std::io::Result<Option<Vec<u8>>> {
-    let most = most_kb * 1024;
-    let mut bytes = Vec::new();
-    from.take(most + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 /// What the server has, for a caller who asked for what it has not.
@@ -200,7 +176,7 @@ async fn hint(pool: &Pool, deployment: &Arc<Deployment>, answer: &Answer) -> Opt
     })
 }
 
-fn parse_limit(text: &str) -> Result<(LimitName, u64), String> {
+pub fn parse_limit(text: &str) -> Result<(LimitName, u64), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
     let name = name.parse::<LimitName>().map_err(|e| e.to_string())?;
     let value = value.parse().map_err(|_| format!("`{value}` is not a whole number"))?;
@@ -209,14 +185,10 @@ fn parse_limit(text: &str) -> Result<(LimitName, u64), String> {
 
 fn explain(error: &ExecError, as_json: bool) -> ExitCode {
     let (exit, code, hint) = match error {
-        ExecError::File(..) | ExecError::Stdin(_) => (USAGE, "bad_file", None),
-        ExecError::TypeScript(_) => (
-            USAGE,
-            "bad_file",
-            Some("make JavaScript of it first: `esbuild server.ts --bundle --format=esm --outfile=server.js`"),
-        ),
+        ExecError::Source(SourceError::File(..)) | ExecError::Stdin(_) => (USAGE, "bad_file", None),
+        ExecError::Source(SourceError::TypeScript(_)) => (USAGE, "bad_file", Some(source::TYPESCRIPT_HINT)),
         // The codes that the wall has for the same.
-        ExecError::FileTooLarge { .. } => (REFUSED, "init_failed", None),
+        ExecError::Source(SourceError::TooLarge { .. }) => (REFUSED, "init_failed", None),
         ExecError::StdinTooLarge { .. } => (REFUSED, "argument_limit", None),
         ExecError::Input(_) => (USAGE, "bad_arguments", Some("quote it for the shell: '{\"price\": 45}'")),
         ExecError::Refusal(_) => (REFUSED, "refused", None),

@@ -1,14 +1,21 @@
 #![forbid(unsafe_code)]
 //! The command line.
 
+mod client;
+mod commands;
 mod completions;
+mod config;
 mod doctor;
 mod exec;
+mod logging;
 mod outcome;
+mod reference;
 mod report;
+mod serve;
+mod source;
 mod terminal;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Runs MCP servers that nobody trusts.
@@ -22,10 +29,16 @@ use std::process::ExitCode;
     propagate_version = true,
     after_help = "Examples:\n  \
         bulkhead doctor                                                  what this machine can enforce\n  \
-        bulkhead exec examples/prices.js double_price '{\"price\": 45}'    one call of one tool\n  \
-        bulkhead exec --help                                             limits and boundaries"
+        bulkhead exec examples/prices.js double_price '{\"price\": 45}'    one call of one tool, without a host\n  \
+        bulkhead serve                                                   the host\n  \
+        export BULKHEAD_KEY=$(cat bulkhead-data/operator.key)            who you are to it\n  \
+        bulkhead tenant create acme                                      somebody with servers\n  \
+        bulkhead deploy examples/prices.js --server acme/prices          a server\n  \
+        bulkhead call acme/prices double_price '{\"price\": 45}'           a call of one of its tools"
 )]
 struct Cli {
+    #[command(flatten)]
+    connection: client::Connection,
     #[command(subcommand)]
     command: Command,
 }
@@ -34,11 +47,60 @@ struct Cli {
 enum Command {
     Exec(exec::Exec),
     Doctor(doctor::Doctor),
+    Serve(serve::Serve),
+    Config(config::ConfigCommand),
+    Tenant(commands::Tenant),
+    Key(commands::Key),
+    Server(commands::Server),
+    Deploy(commands::Deploy),
+    Deployments(commands::Deployments),
+    Rollback(commands::Rollback),
+    Tools(commands::Tools),
+    Call(commands::Call),
+    Logs(commands::Logs),
+    Calls(commands::Calls),
+    AuditLog(commands::AuditLog),
+    Host(commands::Host),
+    #[command(name = "limits")]
+    Limits(commands::LimitsCommand),
+    Reload(commands::Reload),
     Completions(completions::Completions),
+    #[command(hide = true)]
+    Reference(reference::Reference),
+}
+
+impl Command {
+    fn is_local(&self) -> bool {
+        use Command::{Completions, Config, Doctor, Exec, Reference, Serve};
+        matches!(self, Exec(_) | Doctor(_) | Serve(_) | Config(_) | Completions(_) | Reference(_))
+    }
+}
+
+/// The local ones by name: they show no flags to find a host.
+const LOCAL: [&str; 6] = ["exec", "doctor", "serve", "config", "completions", "reference"];
+
+impl Cli {
+    /// The whole command line, as help, completions and the reference show it.
+    fn whole() -> clap::Command {
+        fn without_host(command: clap::Command) -> clap::Command {
+            let names: Vec<_> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+            let hidden = command.mut_args(|arg| match arg.get_id().as_str() {
+                "url" | "key" | "key_file" => arg.hide(true),
+                _ => arg,
+            });
+            names.into_iter().fold(hidden, |command, name| command.mut_subcommand(name, without_host))
+        }
+        let mut whole = Cli::command();
+        whole.build();
+        LOCAL.into_iter().fold(whole, |whole, name| {
+            if whole.find_subcommand(name).is_some() { whole.mut_subcommand(name, without_host) } else { whole }
+        })
+    }
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = Cli::whole().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let Cli { connection, command } = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way, too. If they cannot be printed there is nobody to tell.
@@ -46,9 +108,31 @@ fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(report::USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    match cli.command {
+    if connection.is_given() && command.is_local() {
+        let message = "this command talks to no host, so it has no --url, --key or --key-file\n";
+        let _ = Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message).print();
+        return ExitCode::from(report::USAGE);
+    }
+    match command {
         Command::Exec(exec) => exec.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Serve(serve) => serve.run(),
+        Command::Config(config) => config.run(),
+        Command::Tenant(tenant) => tenant.run(&connection),
+        Command::Key(key) => key.run(&connection),
+        Command::Server(server) => server.run(&connection),
+        Command::Deploy(deploy) => deploy.run(&connection),
+        Command::Deployments(deployments) => deployments.run(&connection),
+        Command::Rollback(rollback) => rollback.run(&connection),
+        Command::Tools(tools) => tools.run(&connection),
+        Command::Call(call) => call.run(&connection),
+        Command::Logs(logs) => logs.run(&connection),
+        Command::Calls(calls) => calls.run(&connection),
+        Command::AuditLog(audit) => audit.run(&connection),
+        Command::Host(host) => host.run(&connection),
+        Command::Limits(limits) => limits.run(&connection),
+        Command::Reload(reload) => reload.run(&connection),
         Command::Completions(completions) => completions.run(),
+        Command::Reference(reference) => reference.run(),
     }
 }

@@ -11,18 +11,40 @@ pub const REFUSED: u8 = 1;
 pub const FAULT: u8 = 2;
 pub const USAGE: u8 = 64;
 
-/// Writes data and gives the exit code: the one given, unless the data could not be written.
-pub fn data(text: &str, exit: ExitCode) -> ExitCode {
+/// Whether anybody still reads what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Reader {
+    There,
+    /// Went away, having seen enough.
+    Gone,
+    /// Cannot take it: a full disk, say. That has been told.
+    Broken,
+}
+
+/// Writes one line of data that more may follow.
+pub fn line(text: &str) -> Reader {
     let mut stdout = std::io::stdout().lock();
     match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
-        Ok(()) => exit,
-        // Whoever read has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => exit,
+        Ok(()) => Reader::There,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Reader::Gone,
         Err(error) => {
             talk(&format!("error: stdout cannot be written\n  caused by: {error}"));
-            ExitCode::from(FAULT)
+            Reader::Broken
         }
     }
+}
+
+impl Reader {
+    /// The exit code: the one given, unless what was printed could not be written.
+    pub fn exit(self, exit: ExitCode) -> ExitCode {
+        if self == Reader::Broken { ExitCode::from(FAULT) } else { exit }
+    }
+}
+
+/// Writes data and gives the exit code: the one given, unless the data could not be written.
+pub fn data(text: &str, exit: ExitCode) -> ExitCode {
+    line(text).exit(exit)
 }
 
 /// Says something on stderr. If that is closed there is nobody to tell.
@@ -49,7 +71,7 @@ pub fn fail(exit: u8, code: &str, error: &dyn Error, hint: Option<&str>, as_json
         talk(&format!("  caused by: {}", terminal::text(&cause)));
     }
     if let Some(hint) = hint {
-        talk(&format!("hint: {hint}"));
+        talk(&format!("hint: {}", terminal::text(hint)));
     }
     exit
 }

@@ -20,6 +20,11 @@ pub fn text(text: &str) -> String {
     shown
 }
 
+/// For files and pipes: what steers becomes a mark, and lines stay lines.
+pub fn lines(text: &str) -> String {
+    text.chars().map(|c| if steers(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
 /// For programs: the same JSON value, with what steers as an escape. JSON allows these characters in strings only.
 pub fn json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());

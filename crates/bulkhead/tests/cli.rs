@@ -77,7 +77,7 @@ fn boundaries_show_with_repeat() {
 fn a_command_line_that_makes_no_sense_is_64() {
     let prices = example("prices.js");
     let cases: &[(&[&str], &str)] = &[
-        (&[], "Usage: bulkhead <COMMAND>"),
+        (&[], "Usage: bulkhead [OPTIONS] <COMMAND>"),
         (&["execute"], "unrecognized subcommand 'execute'"),
         (&["exec"], "<FILE>"),
         (&["exec", &prices], "<TOOL>"),
@@ -90,6 +90,8 @@ fn a_command_line_that_makes_no_sense_is_64() {
         ),
         (&["exec", &prices, "t", "{}", "--repeat", "0"], "0 is not in 1.."),
         (&["completions", "cmd"], "bash"),
+        (&["exec", &prices, "t", "--url", "http://127.0.0.1:1"], "this command talks to no host"),
+        (&["--key", "x", "doctor"], "this command talks to no host"),
     ];
     for (args, words) in cases {
         let run = bulkhead(args.iter().copied());
@@ -231,18 +233,55 @@ fn a_stack_has_the_files_name_and_not_its_path() {
 
 #[test]
 fn every_help_has_examples_and_goes_to_stdout() {
-    for args in [
-        &["--help"][..],
-        &["exec", "--help"],
-        &["exec", "-h"],
-        &["doctor", "--help"],
-        &["completions", "--help"],
-        &["help", "exec"],
-    ] {
-        let run = bulkhead(args.iter().copied());
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
-        assert!(run.stdout.contains("Examples:\n  bulkhead "), "{args:?}\n{}", run.stdout);
+    let commands = [
+        "",
+        "exec",
+        "doctor",
+        "serve",
+        "config",
+        "config check",
+        "config show",
+        "config reference",
+        "tenant",
+        "tenant create",
+        "tenant list",
+        "tenant show",
+        "tenant set",
+        "tenant delete",
+        "key",
+        "key create",
+        "key list",
+        "key revoke",
+        "server",
+        "server list",
+        "server show",
+        "server delete",
+        "deploy",
+        "deployments",
+        "rollback",
+        "tools",
+        "call",
+        "logs",
+        "calls",
+        "audit-log",
+        "audit-log verify",
+        "audit-log head",
+        "host",
+        "limits",
+        "reload",
+        "completions",
+    ];
+    for command in commands {
+        for help in ["--help", "-h"] {
+            let run = bulkhead(command.split_whitespace().chain([help]));
+            assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{command}");
+            assert!(run.stdout.contains("Examples:\n  bulkhead "), "{command}\n{}", run.stdout);
+            let first = command.split_whitespace().next().unwrap_or_default();
+            let local = ["exec", "doctor", "serve", "config", "completions"].contains(&first);
+            assert_eq!(run.stdout.contains("--key-file"), !local, "{command}\n{}", run.stdout);
+        }
     }
+    assert!(bulkhead(["help", "exec"]).stdout.contains("Examples:\n  bulkhead "));
     let run = bulkhead(["--version"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, concat!("bulkhead ", env!("CARGO_PKG_VERSION"), "\n")));
 }
@@ -252,7 +291,11 @@ fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let run = bulkhead(["completions", shell]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-        assert!(["exec", "doctor", "cpu-ms"].iter().all(|word| run.stdout.contains(word)), "{shell}");
+        for word in
+            ["exec", "doctor", "cpu-ms", "serve", "tenant", "rollback", "audit-log", "key-file", "requests-per-s"]
+        {
+            assert!(run.stdout.contains(word), "{shell}: {word}");
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Runs the built program and keeps what it said.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod fake;
+pub mod host;
+
 use std::io::{Read, Write};
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
@@ -168,6 +171,10 @@ impl Run {
             .args(&self.args)
             .env_remove("BULKHEAD_V8")
             .env_remove("BULKHEAD_WORKER")
+            .env_remove("BULKHEAD_URL")
+            .env_remove("BULKHEAD_KEY")
+            .env_remove("BULKHEAD_DATA")
+            .env_remove("BULKHEAD_LISTEN")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,0 +1,55 @@
+//! Names on the command line, checked before anything is sent.
+
+/// A tenant's name.
+pub fn tenant(text: &str) -> Result<String, String> {
+    if registry::is_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err("a name has 1 to 63 of a-z, 0-9 and -, with no - at either end".to_owned())
+}
+
+/// A server and whose it is: `acme/prices`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub tenant: String,
+    pub server: String,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.tenant, self.server)
+    }
+}
+
+pub fn place(text: &str) -> Result<Place, String> {
+    let (tenant_name, server) = text.split_once('/').ok_or("write TENANT/SERVER, as `acme/prices`")?;
+    Ok(Place { tenant: tenant(tenant_name)?, server: tenant(server)? })
+}
+
+/// What the host calls a key or a deployment.
+pub fn id(text: &str) -> Result<String, String> {
+    let fits =
+        (1..=100).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-:".contains(&b));
+    if fits { Ok(text.to_owned()) } else { Err("this is no id".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_two_names() {
+        assert_eq!(place("acme/prices").unwrap().to_string(), "acme/prices");
+        for bad in ["acme", "acme/", "/prices", "acme/prices/x", "../x", "acme/..", "Acme/prices", "acme/mcp", ""] {
+            assert!(place(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_id_stays_one_part_of_a_path() {
+        assert!(id("key_0123-Ab").is_ok());
+        for bad in ["", ".", "..", "a/b", "a%2fb", "a b", "ä"] {
+            assert!(id(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What the parts of the host make of the configuration.
+
+use super::Config;
+use gateway::auth::{AuthSettings, OAuthSettings, RoleScopes};
+use gateway::guard::GuardSettings;
+use gateway::quota::QuotaDefaults;
+use gateway::{HttpSettings, SessionSettings, Settings};
+use isolate::{Carrier, IsolateSettings, Together};
+use sandbox::PoolSettings;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+impl Config {
+    pub fn gateway(&self) -> Settings {
+        Settings {
+            auth: self.auth(),
+            guard: self.guard(),
+            quota: QuotaDefaults {
+                requests_per_s: self.quota.requests_per_s,
+                burst: self.quota.burst,
+                concurrent: self.quota.concurrent,
+                cpu_s_per_min: self.quota.cpu_s_per_min,
+                egress_bytes_per_min: self.quota.egress_bytes_per_min,
+            },
+            sessions: SessionSettings {
+                per_tenant: self.sessions.per_tenant,
+                idle: Duration::from_secs(self.sessions.idle_s),
+                replay_bytes: self.sessions.replay_kb * 1024,
+            },
+            http: HttpSettings {
+                max_connections: self.http.max_connections,
+                header_timeout: Duration::from_secs(self.http.header_timeout_s),
+                body_timeout: Duration::from_secs(self.http.body_timeout_s),
+                write_timeout: Duration::from_secs(self.http.write_timeout_s),
+                max_body_kb: self.http.max_body_kb,
+            },
+            allowance: self.limits.0.clone(),
+            page_size: self.http.page_size,
+            streams_per_tenant: self.http.max_streams,
+            metrics_public: self.metrics.public,
+        }
+    }
+
+    fn auth(&self) -> AuthSettings {
+        let oauth = &self.oauth;
+        let oauth = oauth.issuer.as_ref().map(|issuer| OAuthSettings {
+            jwks_url: oauth.jwks_url.as_ref().map(|url| url.as_str().to_owned()),
+            audiences: oauth.audiences.clone(),
+            tenant_claim: oauth.tenant_claim.clone(),
+            role_claim: oauth.role_claim.clone(),
+            scope_claims: oauth.scope_claims.clone(),
+            scopes: RoleScopes {
+                call: oauth.call_scope.clone(),
+                deploy: oauth.deploy_scope.clone(),
+                admin: oauth.admin_scope.clone(),
+            },
+            algorithms: oauth.algorithms.iter().map(|algorithm| algorithm.as_str().to_owned()).collect(),
+            leeway_s: oauth.leeway_s,
+            ..OAuthSettings::new(issuer)
+        });
+        AuthSettings { public_url: self.host.public_url.as_ref().map(|url| url.as_str().to_owned()), oauth }
+    }
+
+    fn guard(&self) -> GuardSettings {
+        let own = self.host.public_url.as_ref().map(|url| url.host().to_owned());
+        let listed = self.host.allowed_hosts.iter().map(|host| host.0.clone());
+        GuardSettings {
+            allowed_hosts: listed.chain(own).collect(),
+            allowed_origins: self.host.allowed_origins.iter().map(|origin| origin.0.clone()).collect(),
+        }
+    }
+
+    pub fn pool(&self) -> PoolSettings {
+        let (pool, usual) = (&self.pool, PoolSettings::default());
+        let turns = pool.turns.unwrap_or(usual.turns);
+        let plants = pool.plants.unwrap_or(usual.plants);
+        PoolSettings {
+            running: pool.running,
+            running_per_tenant: pool.running_per_tenant,
+            running_per_deployment: pool.running_per_deployment,
+            waiting: pool.waiting,
+            waiting_per_tenant: pool.waiting_per_tenant,
+            waiting_per_deployment: pool.waiting_per_deployment,
+            patience: Duration::from_millis(pool.patience_ms),
+            turns,
+            turns_per_tenant: pool.turns_per_tenant.unwrap_or(if pool.turns.is_some() {
+                (turns * 3).div_ceil(4)
+            } else {
+                usual.turns_per_tenant
+            }),
+            plants,
+            plants_per_tenant: pool.plants_per_tenant.unwrap_or(if pool.plants.is_some() {
+                plants.div_ceil(2)
+            } else {
+                usual.plants_per_tenant
+            }),
+            spares: pool.spares,
+            idle: Duration::from_secs(pool.idle_s),
+            deployments: pool.deployments,
+            sessions: pool.sessions,
+            session_idle: Duration::from_secs(pool.session_idle_s),
+        }
+    }
+
+    pub fn isolate(&self, carrier: Carrier) -> IsolateSettings {
+        let usual = Together::default();
+        IsolateSettings {
+            heap_mb: self.limits.0.most.memory_mb,
+            quick_forks: self.isolate.quick_forks,
+            together: Some(Together {
+                memory_mb: self.isolate.memory_mb.unwrap_or(usual.memory_mb),
+                processes: self.isolate.processes,
+            }),
+            ..IsolateSettings::new(carrier)
+        }
+    }
+
+    pub fn deadline(&self) -> Duration {
+        Duration::from_secs(self.shutdown.deadline_s)
+    }
+}
+
+/// Where somebody on this machine reaches a host that listens there.
+pub fn local_url(listening: SocketAddr) -> String {
+    let ip = match listening.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, listening.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::file::parse;
+
+    #[test]
+    fn the_defaults_are_those_of_the_parts() {
+        let config = Config::default();
+        assert_eq!(format!("{:?}", config.gateway()), format!("{:?}", Settings::default()));
+        assert_eq!(format!("{:?}", config.pool()), format!("{:?}", PoolSettings::default()));
+    }
+
+    #[test]
+    fn what_is_written_arrives() {
+        let text = "public_url = 'https://MCP.example.com/'\nallowed_hosts = ['inner:8470']\n\
+            [limits]\nmemory_mb = 64\njit = false\n[quota]\nburst = 7\n[pool]\nturns = 8\n\
+            [oauth]\nissuer = 'https://idp.example.com'\ncall_scope = 'use'\nalgorithms = ['ES256']\n[metrics]\npublic = true";
+        let config = parse(text.as_bytes()).unwrap();
+        let settings = config.gateway();
+        assert_eq!(settings.auth.public_url.as_deref(), Some("https://mcp.example.com"));
+        assert_eq!(settings.guard.allowed_hosts, ["inner:8470", "mcp.example.com"]);
+        assert_eq!((settings.allowance.most.memory_mb, settings.allowance.jit), (64, false));
+        assert_eq!((settings.quota.burst, settings.metrics_public), (7, true));
+        assert_eq!((config.pool().turns, config.pool().turns_per_tenant), (8, 6));
+        let oauth = settings.auth.oauth.unwrap();
+        assert_eq!((oauth.scopes.call.as_str(), oauth.algorithms.as_slice()), ("use", &["ES256".to_owned()][..]));
+    }
+
+    #[test]
+    fn a_url_for_this_machine() {
+        for (listening, url) in [
+            ("127.0.0.1:8470", "http://127.0.0.1:8470"),
+            ("0.0.0.0:80", "http://127.0.0.1:80"),
+            ("[::]:9", "http://[::1]:9"),
+            ("192.0.2.1:8470", "http://192.0.2.1:8470"),
+        ] {
+            assert_eq!(local_url(listening.parse().unwrap()), url);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Why there is no host.
+
+use crate::report::{self, FAULT, REFUSED, USAGE};
+use gateway::StartError;
+use isolate::WallError;
+use registry::OpenError;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("`trace.otlp_endpoint` is set, and this version does not send traces yet")]
+    Traces,
+    #[error("the log cannot be started: {0}")]
+    Log(String),
+    #[error("the runtime cannot be started")]
+    Runtime(#[source] std::io::Error),
+    #[error("signals cannot be listened to")]
+    Signals(#[source] std::io::Error),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("the wall cannot be started")]
+    Wall(#[from] WallError),
+    #[error(transparent)]
+    Gateway(#[from] StartError),
+}
+
+impl ServeError {
+    pub fn explain(&self) -> ExitCode {
+        let hint = self.hint();
+        report::fail(self.exit(), "serve", self, hint.as_deref(), false)
+    }
+
+    fn exit(&self) -> u8 {
+        match self {
+            ServeError::Open(OpenError::Locked { .. } | OpenError::Exposed { .. }) => REFUSED,
+            ServeError::Gateway(StartError::Listen(_, cause)) if cause.kind() == ErrorKind::AddrInUse => REFUSED,
+            ServeError::Gateway(StartError::Auth(_)) | ServeError::Traces => USAGE,
+            _ => FAULT,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            ServeError::Open(error) => error.hint(),
+            ServeError::Wall(_) => {
+                Some("`bulkhead doctor` says what this machine offers and what is missing".to_owned())
+            }
+            ServeError::Gateway(StartError::Listen(_, cause)) => match cause.kind() {
+                ErrorKind::AddrInUse => {
+                    Some("something else listens there; `--listen` names another address".to_owned())
+                }
+                ErrorKind::PermissionDenied => Some("low ports need rights; take one above 1023".to_owned()),
+                ErrorKind::AddrNotAvailable => Some("this machine has no such address".to_owned()),
+                _ => None,
+            },
+            ServeError::Gateway(StartError::Auth(error)) => error.hint().map(str::to_owned),
+            ServeError::Gateway(StartError::Registry(error)) => error.hint(),
+            _ => None,
+        }
+    }
+}

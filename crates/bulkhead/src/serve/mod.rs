@@ -1,0 +1,195 @@
+//! `bulkhead serve`: the host.
+
+mod error;
+mod reload;
+mod signals;
+
+use crate::config::{Config, LogFormat, Sources, local_url};
+use crate::logging;
+use crate::report::{self, USAGE};
+use crate::terminal;
+use error::ServeError;
+use gateway::Parts;
+use isolate::{Carrier, IsolateWall, WallError};
+use registry::Registry;
+use reload::Reload;
+use sandbox::{Pool, Wall};
+use signals::{Signals, Wish};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// After the deadline of the shutdown: what still runs on a thread has this long.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+
+/// Run the host: every server of every tenant at a URL of its own.
+///
+/// The first start on a data directory creates it, with the operator's key in `operator.key`, readable by its owner
+/// alone.
+/// SIGHUP reads the configuration again; SIGTERM and SIGINT let what runs finish, a second one does not.
+///
+/// Exit status: 0 after a signal, 1 when the directory or the address is taken, 2 when this machine cannot run it, 64
+/// for a configuration that makes no sense.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    bulkhead serve\n  \
+    bulkhead serve --listen 0.0.0.0:8470 --data /var/lib/bulkhead\n  \
+    bulkhead serve --config /etc/bulkhead.toml")]
+pub struct Serve {
+    #[command(flatten)]
+    sources: Sources,
+}
+
+impl Serve {
+    pub fn run(self) -> ExitCode {
+        let config = match self.sources.load() {
+            Ok(loaded) => loaded.config,
+            Err(error) => return crate::config::explain(&error, USAGE, false),
+        };
+        match host(self.sources, config) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => error.explain(),
+        }
+    }
+}
+
+fn host(sources: Sources, config: Config) -> Result<(), ServeError> {
+    // Better no host than one whose operator believes that traces are kept.
+    if config.trace.otlp_endpoint.is_some() {
+        return Err(ServeError::Traces);
+    }
+    let log = logging::start(&config.log).map_err(ServeError::Log)?;
+    // Refused only when there is one already, which is the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let places = places();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime)?;
+    let done = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(ServeError::Signals)?;
+        let running = tokio::select! {
+            started = start(sources, config, places, log) => started?,
+            () = signals.end() => return Ok(()),
+        };
+        running.until(signals).await;
+        Ok(())
+    });
+    runtime.shutdown_timeout(LAST_MOMENT);
+    done
+}
+
+struct Running {
+    gateway: gateway::Running,
+    reload: Arc<Reload>,
+    shown: Shown,
+}
+
+async fn start(
+    sources: Sources,
+    config: Config,
+    places: Option<usize>,
+    log: logging::Handle,
+) -> Result<Running, ServeError> {
+    let shown = Shown { as_log: config.log.format == LogFormat::Json };
+    let data = config.host.data.clone();
+    let registry = open(&data).await?;
+    let directory = registry.directory();
+    let servers: usize = directory.tenants.values().map(|tenant| tenant.servers.len()).sum();
+    shown.say(&format!("data: `{}` ({} tenants, {servers} servers)", data.display(), directory.tenants.len()));
+
+    let carrier = Carrier::find().map_err(WallError::from)?;
+    let wall = IsolateWall::start(config.isolate(carrier)).await?;
+    shown.say(&format!("wall: {}, {}", wall.name(), wall.posture()));
+    let pools = HashMap::from([(wall.name().to_owned(), Arc::new(Pool::new(Arc::new(wall), config.pool())))]);
+
+    let (listen, deadline) = (config.host.listen, config.deadline());
+    let has_public_url = config.host.public_url.is_some();
+    let mut settings = settings(&config, listen);
+    if let Some(places) = places.filter(|places| *places < settings.http.max_connections) {
+        tracing::info!(
+            "{places} connections at once instead of {}: `ulimit -n` allows no more",
+            settings.http.max_connections
+        );
+        settings.http.max_connections = places;
+    }
+    let reload = Arc::new(Reload::new(sources, config, log));
+    let reloader = reload.clone();
+    let parts = Parts { registry, pools, settings, reloader: Some(Box::new(move || reloader.settings())) };
+    let gateway = gateway::start(parts, listen, deadline).await?;
+    reload.listens_on(gateway.addr);
+
+    if !gateway.addr.ip().is_loopback() && !has_public_url {
+        shown.say("note: `public_url` is not set, so the URLs that this host gives out are for this machine only");
+    }
+    let key = data.join("operator.key");
+    shown.say(&format!("listening on {}", local_url(gateway.addr)));
+    shown.say(&format!("the operator's key is in `{}`", key.display()));
+    shown.say(&format!("next: export BULKHEAD_KEY=$(cat {}); bulkhead tenant create acme", quoted(&key)));
+    Ok(Running { gateway, reload, shown })
+}
+
+/// The gateway's settings, with a public address also where none is configured.
+fn settings(config: &Config, listening: SocketAddr) -> gateway::Settings {
+    let mut settings = config.gateway();
+    // The gateway itself says where, when the system chooses the port.
+    if listening.port() != 0 {
+        settings.auth.public_url.get_or_insert_with(|| local_url(listening));
+    }
+    settings
+}
+
+async fn open(data: &Path) -> Result<Registry, ServeError> {
+    let data = data.to_owned();
+    let opened = tokio::task::spawn_blocking(move || Registry::open(&data)).await;
+    Ok(opened.map_err(|error| ServeError::Runtime(error.into()))??)
+}
+
+impl Running {
+    /// Serves until a signal ends it.
+    async fn until(self, mut signals: Signals) {
+        while let Wish::Reload = signals.next().await {
+            self.reload.by_signal(&self.gateway.app).await;
+        }
+        self.shown.say("shutting down: no new requests, what runs may finish; another signal ends it at once");
+        tokio::select! {
+            () = self.gateway.shutdown() => self.shown.say("done"),
+            () = signals.end() => self.shown.say("ended at once"),
+        }
+    }
+}
+
+/// Where the steps of the start are told: to people as lines, to programs as part of the log.
+#[derive(Clone, Copy)]
+struct Shown {
+    as_log: bool,
+}
+
+impl Shown {
+    fn say(self, text: &str) {
+        if self.as_log {
+            tracing::info!("{text}");
+        } else {
+            report::talk(&terminal::text(text));
+        }
+    }
+}
+
+/// For a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    if plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// How many connections there can be, each being an open file; `None` for any number. The system's usual limit is for
+/// programs that need few, so it is raised as far as it goes.
+fn places() -> Option<usize> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    /// For everything else: compartments have open files on this side, too.
+    const BESIDE: u64 = 1024;
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let most = if raised.is_ok() { limit.maximum } else { limit.current }?;
+    usize::try_from(most.saturating_sub(BESIDE).max(most / 2)).ok()
+}
