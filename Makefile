@@ -29,19 +29,24 @@ build: prepare ## build the program: target/release/bulkhead
 endif
 
 .PHONY: run
-run: build ## build, then show the wall at work on the examples
+run: build ## build, start the host, deploy the examples, print calls to try
 	@scripts/demo.sh
 
 .PHONY: test
 test: prepare ## install what the tests need and run them all
-	@$(CARGO) build --release --locked --workspace
+	@$(CARGO) build --release --locked --workspace --lib --bins --tests
 	@scripts/carrier.sh $(RELEASE)
 	@scripts/types-test.sh
+	@scripts/clients.sh
 	@scripts/test.sh
 
 .PHONY: lint
 lint: prepare ## formatting, clippy, dependency rules, shell scripts
 	@scripts/lint.sh
+
+.PHONY: conformance
+conformance: build ## the protocol's official suite, both eras, against a server behind the wall
+	@scripts/conformance.sh
 
 .PHONY: bench
 bench: build ## the wall beside its peers, in one run; writes docs/benchmarks.md

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ALLOWED = {
-    "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT",
+    "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0",
     "MPL-2.0", "Unicode-3.0", "Unlicense", "Zlib",
 }
 
