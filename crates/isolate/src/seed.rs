@@ -87,7 +87,7 @@ pub(crate) fn lost(limits: &Limits) -> Failure {
 }
 
 impl IsolateSeed {
-    /// A zygote that many calls come to is frozen, once. It costs it some milliseconds and a copy of its memory.
+    /// A zygote that many calls come to is frozen, once. It costs time, once, and a copy of its memory.
     async fn freeze_if_busy(&self) {
         if self.zygote.forks() >= BUSY_FORKS && !self.frozen.swap(true, Ordering::Relaxed) {
             // Without, it forks as before; if it was lost, the next fork tells.

@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 /// An answer from code that is ours takes microseconds; a zygote that needs longer is not one any more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Of a zygote's frozen memory so much is joined into huge pages. It takes half a millisecond per MiB.
+/// Of a zygote's frozen memory so much is joined into huge pages; the rest would take long for little.
 const JOINED: u64 = 32 << 20;
 
 /// A process with its kernel handle. Dropping it kills it.

@@ -45,7 +45,7 @@ impl Image {
         self.add_seals(libc::F_SEAL_WRITE | libc::F_SEAL_SEAL).map_err(Error::Image)
     }
 
-    /// Joins the first `length` bytes into huge pages, of which more are mapped at one fault. Blocks for milliseconds.
+    /// Joins the first `length` bytes into huge pages, of which more are mapped at one fault. Blocks meanwhile.
     /// Where the kernel does not give them, small ones do.
     pub fn join_pages(&self, length: u64) {
         let length = length.min(self.length) as usize / HUGE_PAGE * HUGE_PAGE;

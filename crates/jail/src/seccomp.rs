@@ -48,7 +48,7 @@ impl Filter {
     /// Compiles the policy of a process that is forked from one with the filter `beneath` and keeps that.
     ///
     /// The kernel asks all filters and takes the strictest answer. So where both policies say the same of a system call,
-    /// this filter leaves its arguments to the one beneath. It is a third as long, and every fork has to install it.
+    /// this filter leaves its arguments to the one beneath. It is shorter for that, and every fork has to install it.
     pub fn load_on_top(name: PolicyName, beneath: PolicyName, jit: bool) -> Result<Filter, Error> {
         let (mut own, beneath) = (rules_for(name, jit)?, rules_for(beneath, jit)?);
         let of = |rules: &[policy::Rule], number| -> HashSet<policy::Rule> {
