@@ -11,7 +11,7 @@ const KEY: &str = "bh_operator_0123456789012345678901234567890123456789012";
 
 /// Runs a command against the host, with a key in the environment.
 fn run<'a>(host: &FakeHost, args: impl IntoIterator<Item = &'a str>) -> Run {
-    bulkhead(args).with_env("BULKHEAD_URL", &host.url()).with_env("BULKHEAD_KEY", KEY)
+    bulkhead(args).with_env("BULKHEAD_URL", &host.url()).with_env("BULKHEAD_KEY", KEY).now()
 }
 
 fn output(run: &Run) -> Value {

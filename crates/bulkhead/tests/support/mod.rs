@@ -159,6 +159,12 @@ impl Run {
         self.in_dir(dir)
     }
 
+    /// Runs it, whether or not anybody looks.
+    pub fn now(self) -> Run {
+        let _ = &*self;
+        self
+    }
+
     /// Stderr with `#` for every number.
     pub fn stderr_without_figures(&self) -> String {
         without_figures(&self.stderr)
