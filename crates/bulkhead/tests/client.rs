@@ -11,7 +11,12 @@ const KEY: &str = "bh_operator_0123456789012345678901234567890123456789012";
 
 /// Runs a command against the host, with a key in the environment.
 fn run<'a>(host: &FakeHost, args: impl IntoIterator<Item = &'a str>) -> Run {
-    bulkhead(args).with_env("BULKHEAD_URL", &host.url()).with_env("BULKHEAD_KEY", KEY).now()
+    prepared(host, args).now()
+}
+
+/// The same, to be run when it is looked at.
+fn prepared<'a>(host: &FakeHost, args: impl IntoIterator<Item = &'a str>) -> Run {
+    bulkhead(args).with_env("BULKHEAD_URL", &host.url()).with_env("BULKHEAD_KEY", KEY)
 }
 
 fn output(run: &Run) -> Value {
@@ -438,7 +443,7 @@ fn a_call_is_a_modern_request() {
     assert_eq!(params["_meta"]["io.modelcontextprotocol/clientCapabilities"], json!({}));
     assert_eq!(params["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "bulkhead");
 
-    let json = run(&host, ["call", "acme/prices", "double_price", "-", "--json"]).with_stdin(r#"{"price": 2}"#);
+    let json = prepared(&host, ["call", "acme/prices", "double_price", "-", "--json"]).with_stdin(r#"{"price": 2}"#);
     assert_eq!((json.code, json.stderr.as_str()), (0, ""));
     assert_eq!(output(&json)["receipt"], receipt());
     assert_eq!(output(&json)["result"]["structuredContent"], json!({ "doublePrice": 90 }));
@@ -584,7 +589,7 @@ fn logs_are_lines() {
     let json = run(&host, ["logs", "acme/prices", "--json"]);
     let lines: Vec<Value> = json.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((lines.len(), lines[0]["text"].as_str()), (2, Some("a\nb\x1b[2J")));
-    assert_eq!(run(&host, ["logs", "acme/prices"]).into_closed_pipe().code, 0);
+    assert_eq!(prepared(&host, ["logs", "acme/prices"]).into_closed_pipe().code, 0);
 }
 
 #[test]

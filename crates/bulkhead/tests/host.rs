@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use support::fake::{FakeHost, nothing};
 use support::host::{Host, until};
+use support::http::Connection;
 use support::{Dir, PROGRAM, Run, bulkhead, example, root};
 
 fn output(run: &Run) -> Value {
@@ -289,6 +291,43 @@ fn a_second_signal_does_not_wait() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("ended at once"), "{said}");
     assert_eq!(call.wait().unwrap().code(), Some(2), "its host is gone");
+}
+
+#[test]
+fn a_call_is_a_trace_at_the_collector() {
+    let collector = FakeHost::start(|_| nothing(200));
+    let dir = Dir::new();
+    let config = format!("[trace]\notlp_endpoint = '{}'\nheaders = {{ x-api-key = 'secret' }}\n", collector.url());
+    let host = Host::start(&dir, &config);
+    let keys = tenant(&host, "acme");
+    deploy(&host, &keys, &example("prices.js"), "acme/prices");
+    let (trace, other) = ("4bf92f3577b34da6a3ce929d0e0e4736", "11112222333344445555666677778888");
+    let mut connection = Connection::open(&host.url).unwrap();
+    let mut call = |arguments: &Value, headers: &[(&str, &str)]| {
+        connection.call(&keys.call, "acme/prices", "double_price", arguments, headers).unwrap()
+    };
+    let context = format!("00-{trace}-00f067aa0ba902b7-01");
+    assert_eq!(call(&json!({ "price": 45 }), &[("traceparent", &context)]).status, 200);
+    // One that was refused, and one whose client does not want it traced.
+    let bad = call(&json!({ "price": "x" }), &[("traceparent", &context.replace(trace, other))]);
+    assert_eq!(bad.json()["result"]["isError"], true);
+    assert_eq!(call(&json!({ "price": 1 }), &[("traceparent", &context.replace("-01", "-00"))]).status, 200);
+
+    let calls = host.run(&keys.call, ["calls", "acme", "--json"]).stdout.clone();
+    let traced: Vec<_> =
+        calls.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["trace"].clone()).collect();
+    assert_eq!(traced, [Value::Null, json!(other), json!(trace)]);
+    assert_eq!(host.stop().0, Some(0));
+    let sent = collector.asked();
+    assert!(sent.iter().all(|sent| sent.target == "/v1/traces" && sent.header("x-api-key") == Some("secret")));
+    let spans: String = sent.into_iter().map(|sent| sent.body).collect();
+    assert_eq!(spans.matches("tools/call double_price").count(), 2, "{spans:?}");
+    for (step, count) in [("authenticate", 2), ("validate", 2), ("queue", 1), ("run", 1)] {
+        // Names are length and text.
+        let named = format!("{}{step}", char::from(u8::try_from(step.len()).unwrap()));
+        assert_eq!(spans.matches(&named).count(), count, "{step}: {spans:?}");
+    }
+    assert!(spans.contains("bad_arguments") && spans.contains("bulkhead.tenant"), "{spans:?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::mcp::state::Sealer;
 use crate::mcp::surface::Surface;
 use crate::mcp::tasks::Tasks;
 use crate::observe::health::Report;
-use crate::observe::{Gauges, Metrics};
+use crate::observe::{Gauges, Metrics, Traces};
 use crate::problem;
 use crate::quota::{Admission, Quotas};
 use crate::settings::Settings;
@@ -47,6 +47,7 @@ pub struct App {
     run: u32,
     started: Instant,
     pub(crate) metrics: Metrics,
+    pub(crate) traces: Traces,
     pub(crate) hub: Hub,
     pub(crate) sessions: Sessions,
     pub(crate) tasks: Tasks,
@@ -69,6 +70,7 @@ impl App {
         pools: HashMap<String, Arc<Pool>>,
         settings: Settings,
         reloader: Option<Reloader>,
+        traces: Traces,
     ) -> Result<App, crate::StartError> {
         let sealer = Sealer::new(registry.host_key("request-state")?);
         let mut run = [0; 4];
@@ -89,6 +91,7 @@ impl App {
             run: u32::from_le_bytes(run),
             started: Instant::now(),
             metrics: Metrics::new(),
+            traces,
             hub: Hub::default(),
             tasks: Tasks::default(),
             sealer,
@@ -352,6 +355,7 @@ impl App {
             audit_waiting: health.audit.waiting,
             audit_refused: health.audit.refused,
             tool_lines_dropped: health.tool_lines_dropped,
+            traces_dropped: self.traces.dropped(),
         })
     }
 

@@ -19,6 +19,7 @@ pub use mcp::session::SessionSettings;
 pub use routes::{ROUTES, router};
 pub use settings::{HttpSettings, Settings};
 
+use observe::Traces;
 use registry::{Registry, RegistryError};
 use sandbox::Pool;
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ pub struct Parts {
     pub pools: HashMap<String, Arc<Pool>>,
     pub settings: Settings,
     pub reloader: Option<Reloader>,
+    /// Where calls are traced to.
+    pub traces: Traces,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -51,13 +54,16 @@ pub enum StartError {
 
 /// The shared state without a listener, with its housekeeping running.
 pub fn app(parts: Parts) -> Result<Arc<App>, StartError> {
-    let app = Arc::new(App::new(parts.registry, parts.pools, parts.settings, parts.reloader)?);
+    let app = Arc::new(App::new(parts.registry, parts.pools, parts.settings, parts.reloader, parts.traces)?);
     app.restore_sessions();
     app.follow(&registry::Directory::default(), &app.registry().directory());
     tokio::spawn(follow(app.clone()));
     tokio::spawn(keep_house(app.clone()));
     Ok(app)
 }
+
+/// At the end, a collector has this long to take what is left.
+const LAST_TRACES: Duration = Duration::from_secs(2);
 
 /// A listening gateway.
 pub struct Running {
@@ -89,6 +95,7 @@ impl Running {
         let app = self.app.clone();
         // If the blocking task is lost, so is the process.
         let _ = tokio::task::spawn_blocking(move || app.save_sessions()).await;
+        self.app.traces.flush(LAST_TRACES).await;
     }
 }
 

@@ -7,6 +7,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub(crate) async fn accept(
         };
         // Without this every small answer on a stream waits for the last one's acknowledgement.
         let _ = socket.set_nodelay(true);
+        // Who is gone without a word is noticed by what it does not acknowledge: an answer, or a stream's heartbeat.
+        let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(settings.write_timeout));
         let io = TokioIo::new(Impatient::new(socket, settings.write_timeout));
         let service = TowerToHyperService::new(router.clone());
         let connection = builder.serve_connection(io, service).into_owned();

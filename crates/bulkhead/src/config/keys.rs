@@ -261,7 +261,7 @@ section! {
 }
 
 section! {
-    /// Traces over OTLP. Not built yet: a host whose `otlp_endpoint` is set does not start.
+    /// Traces over OTLP/HTTP: each call is one trace, below the client's own span where it sends a `traceparent`.
     Trace ["trace"] {
         /// The collector, as `http://127.0.0.1:4318`.
         otlp_endpoint: Option<WebAddress> = None, at_start;

@@ -3,6 +3,7 @@
 use super::Config;
 use gateway::auth::{AuthSettings, OAuthSettings, RoleScopes};
 use gateway::guard::GuardSettings;
+use gateway::observe::TraceSettings;
 use gateway::quota::QuotaDefaults;
 use gateway::{HttpSettings, SessionSettings, Settings};
 use isolate::{Carrier, IsolateSettings, Together};
@@ -113,6 +114,17 @@ impl Config {
             }),
             ..IsolateSettings::new(carrier)
         }
+    }
+
+    /// `None` without a collector.
+    pub fn traces(&self) -> Option<TraceSettings> {
+        let trace = &self.trace;
+        Some(TraceSettings {
+            endpoint: trace.otlp_endpoint.as_ref()?.as_str().to_owned(),
+            headers: trace.headers.0.clone().into_iter().collect(),
+            sample_ratio: trace.sample_ratio,
+            service: "bulkhead".to_owned(),
+        })
     }
 
     pub fn deadline(&self) -> Duration {

@@ -2,6 +2,7 @@
 
 use crate::report::{self, FAULT, REFUSED, USAGE};
 use gateway::StartError;
+use gateway::observe::TraceError;
 use isolate::WallError;
 use registry::OpenError;
 use std::io::ErrorKind;
@@ -9,8 +10,8 @@ use std::process::ExitCode;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("`trace.otlp_endpoint` is set, and this version does not send traces yet")]
-    Traces,
+    #[error("traces cannot be sent")]
+    Traces(#[from] TraceError),
     #[error("the log cannot be started: {0}")]
     Log(String),
     #[error("the runtime cannot be started")]
@@ -35,7 +36,7 @@ impl ServeError {
         match self {
             ServeError::Open(OpenError::Locked { .. } | OpenError::Exposed { .. }) => REFUSED,
             ServeError::Gateway(StartError::Listen(_, cause)) if cause.kind() == ErrorKind::AddrInUse => REFUSED,
-            ServeError::Gateway(StartError::Auth(_)) | ServeError::Traces => USAGE,
+            ServeError::Gateway(StartError::Auth(_)) | ServeError::Traces(_) => USAGE,
             _ => FAULT,
         }
     }

@@ -10,6 +10,7 @@ use crate::report::{self, USAGE};
 use crate::terminal;
 use error::ServeError;
 use gateway::Parts;
+use gateway::observe::Traces;
 use isolate::{Carrier, IsolateWall, WallError};
 use registry::Registry;
 use reload::Reload;
@@ -57,10 +58,6 @@ impl Serve {
 }
 
 fn host(sources: Sources, config: Config) -> Result<(), ServeError> {
-    // Better no host than one whose operator believes that traces are kept.
-    if config.trace.otlp_endpoint.is_some() {
-        return Err(ServeError::Traces);
-    }
     let log = logging::start(&config.log).map_err(ServeError::Log)?;
     // Refused only when there is one already, which is the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -103,6 +100,7 @@ async fn start(
     shown.say(&format!("wall: {}, {}", wall.name(), wall.posture()));
     let pools = HashMap::from([(wall.name().to_owned(), Arc::new(Pool::new(Arc::new(wall), config.pool())))]);
 
+    let traces = config.traces().map_or(Ok(Traces::off()), Traces::start)?;
     let (listen, deadline) = (config.host.listen, config.deadline());
     let has_public_url = config.host.public_url.is_some();
     let mut settings = settings(&config, listen);
@@ -115,7 +113,7 @@ async fn start(
     }
     let reload = Arc::new(Reload::new(sources, config, log));
     let reloader = reload.clone();
-    let parts = Parts { registry, pools, settings, reloader: Some(Box::new(move || reloader.settings())) };
+    let parts = Parts { registry, pools, settings, reloader: Some(Box::new(move || reloader.settings())), traces };
     let gateway = gateway::start(parts, listen, deadline).await?;
     reload.listens_on(gateway.addr);
 

@@ -35,17 +35,19 @@ impl Host {
     pub fn start(dir: &Dir, config: &str) -> Host {
         let config = dir.file("host.toml", &format!("{config}\n{CONFIG}"));
         let data = dir.path("data").to_string_lossy().into_owned();
-        Host::launch(&["--listen", "127.0.0.1:0", "--data", &data, "--config", &config], data.clone())
+        let mut command = Command::new(PROGRAM);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data", &data, "--config", &config]);
+        Host::launch(command, data)
     }
 
-    fn launch(args: &[&str], data: String) -> Host {
+    /// Starts it with a command that becomes `bulkhead serve`.
+    pub fn launch(mut command: Command, data: String) -> Host {
         beside("bulkhead-v8");
         beside("libisolate_worker.so");
-        let mut command = Command::new(PROGRAM);
         for variable in ["V8", "WORKER", "URL", "KEY", "DATA", "LISTEN"] {
             command.env_remove(format!("BULKHEAD_{variable}"));
         }
-        command.arg("serve").args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let said = Arc::new(Mutex::new(String::new()));
         let (stderr, kept) = (child.stderr.take().expect("a pipe"), said.clone());
@@ -86,6 +88,10 @@ impl Host {
         self.run(key.trim(), args)
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill");
@@ -106,6 +112,12 @@ impl Host {
         until("its processes are gone", || family.iter().all(|process| !process.lives()));
         let _ = self.reader.take().map(std::thread::JoinHandle::join);
         (code, self.said())
+    }
+
+    /// SIGKILL: no word to anybody. What it started ends all the same.
+    pub fn kill(self) {
+        self.signal("KILL");
+        assert_eq!(self.end().0, None);
     }
 
     /// SIGTERM, and the end.

@@ -3,6 +3,8 @@
 
 pub mod fake;
 pub mod host;
+pub mod http;
+pub mod world;
 
 use std::io::{Read, Write};
 use std::ops::Deref;

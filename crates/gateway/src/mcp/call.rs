@@ -4,7 +4,7 @@ use super::line::{Asked, CallHost, Line, Rounds};
 use super::offer::Offer;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::observe::CallSeen;
+use crate::observe::{CallSeen, Trace, Value};
 use crate::quota::Admission;
 use bytes::Bytes;
 use policy::Limits;
@@ -52,10 +52,16 @@ pub struct Job {
     pub name: String,
     /// JSON.
     pub input: Bytes,
-    pub session: Option<String>,
     pub tenant: Arc<Tenant>,
     pub caller: Arc<Caller>,
+    pub ticket: Ticket,
+}
+
+/// What goes with a request from the door to its end.
+pub struct Ticket {
+    pub session: Option<String>,
     pub admission: Admission,
+    pub trace: Trace,
 }
 
 /// How a call ended.
@@ -76,8 +82,10 @@ pub struct Done {
 }
 
 /// Runs the job. Dropping the future ends the call; it is accounted for either way.
-pub async fn run(app: &Arc<App>, job: Job, line: Line) -> Done {
+pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
     let call = app.call_id();
+    let mut trace = std::mem::take(&mut job.ticket.trace);
+    trace.next("validate");
     let Some(pool) = app.pool(&job.offer.record.manifest.wall) else {
         let failure = Failure::new(Code::WallUnavailable, "this host does not have the wall that the server asks for");
         return Done { end: End::Failed(failure), receipt: None, call };
@@ -86,7 +94,7 @@ pub async fn run(app: &Arc<App>, job: Job, line: Line) -> Done {
         operation: job.method.operation(),
         name: job.name.clone(),
         input: job.input.clone(),
-        session: job.session.clone(),
+        session: job.ticket.session.clone(),
     };
     let host = Arc::new(CallHost {
         app: app.clone(),
@@ -95,7 +103,7 @@ pub async fn run(app: &Arc<App>, job: Job, line: Line) -> Done {
         call: call.clone(),
         line,
     });
-    let mut account = Account { app, job: &job, start: Instant::now(), open: true };
+    let mut account = Account { app, job: &job, call: &call, start: Instant::now(), trace: Some(trace) };
     let suspended = async {
         match host.line.asking.rounds() {
             Some(rounds) => rounds.suspended().await,
@@ -107,12 +115,14 @@ pub async fn run(app: &Arc<App>, job: Job, line: Line) -> Done {
         answer = pool.call(&job.offer.sandboxed, &request, host.clone()) => answer,
         wanted = suspended => {
             account.end_early("input_required");
+            drop(account);
             return Done { end: End::NeedsInput(wanted), receipt: None, call };
         }
     };
     let outcome = answer.outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");
     let result = answer.outcome.as_ref().ok();
     account.settle(outcome, &answer.receipt, result);
+    drop(account);
     let missing = host.line.asking.rounds().and_then(Rounds::missing);
     let end = match (answer.outcome, missing) {
         (Ok(value), _) => End::Value(value),
@@ -127,15 +137,20 @@ pub async fn run(app: &Arc<App>, job: Job, line: Line) -> Done {
 struct Account<'a> {
     app: &'a Arc<App>,
     job: &'a Job,
+    call: &'a str,
     start: Instant,
-    open: bool,
+    /// Until it is settled.
+    trace: Option<Trace>,
 }
 
 impl Account<'_> {
     fn settle(&mut self, outcome: &str, receipt: &Receipt, result: Option<&Bytes>) {
-        self.open = false;
         let job = self.job;
-        job.admission.spend(receipt.cpu_us, 0);
+        job.ticket.admission.spend(receipt.cpu_us, 0);
+        let mut trace = self.trace.take().unwrap_or_default();
+        let begun = (self.start + Duration::from_micros(receipt.wait_us)).min(Instant::now());
+        trace.step("queue", self.start, begun);
+        trace.next("run");
         self.app.metrics.call(&CallSeen {
             wall: receipt.wall,
             method: job.method.as_str(),
@@ -155,17 +170,22 @@ impl Account<'_> {
         if job.tenant.recording {
             event.result = result.and_then(|bytes| serde_json::from_slice(bytes).ok());
         }
+        event.trace = trace.id();
+        end_trace(trace, job, Some(self.call), outcome, receipt.cpu_us);
         self.app.audit(AuditEvent::Call(event));
     }
 
     /// For a call whose own account is lost: it is charged all the time it can have computed.
     fn end_early(&mut self, outcome: &str) {
-        self.open = false;
         let limits = self.job.offer.sandboxed.permit.limits();
         let time_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let cpu_us = time_us.min(limits.cpu_ms * 1000);
-        self.job.admission.spend(cpu_us, 0);
+        self.job.ticket.admission.spend(cpu_us, 0);
+        let mut trace = self.trace.take().unwrap_or_default();
+        trace.next("run");
         let mut event = self.event(outcome, limits);
+        event.trace = trace.id();
+        end_trace(trace, self.job, Some(self.call), outcome, cpu_us);
         event.time_us = time_us;
         event.cpu_us = cpu_us;
         self.app.audit(AuditEvent::Call(event));
@@ -197,10 +217,47 @@ impl Account<'_> {
 
 impl Drop for Account<'_> {
     fn drop(&mut self) {
-        if self.open {
+        if self.trace.is_some() {
             self.end_early("cancelled");
         }
     }
+}
+
+/// Sends what is known of the call on its way to the collector, in the words of OpenTelemetry where it has some.
+pub fn end_trace(trace: Trace, job: &Job, call: Option<&str>, outcome: &str, cpu_us: u64) {
+    if !trace.is_on() {
+        return;
+    }
+    let record = &job.offer.record;
+    let mut attributes = vec![
+        ("mcp.method.name", Value::from(job.method.as_str())),
+        ("bulkhead.tenant", Value::from(&*record.tenant)),
+        ("bulkhead.server", Value::from(&*record.server)),
+        ("bulkhead.deployment", Value::from(&*record.id)),
+        ("bulkhead.wall", Value::from(&*record.manifest.wall)),
+        ("bulkhead.boundary", Value::from(boundary_name(record.manifest.boundary))),
+        ("bulkhead.outcome", Value::from(outcome)),
+        ("bulkhead.cpu_us", Value::from(cpu_us)),
+    ];
+    attributes.extend(call.map(|call| ("bulkhead.call", Value::from(call))));
+    let name = match job.method {
+        Method::Tool => Some("gen_ai.tool.name"),
+        Method::Prompt => Some("gen_ai.prompt.name"),
+        Method::Resource => Some("mcp.resource.uri"),
+        Method::Complete => None,
+    };
+    attributes.extend(name.map(|name| (name, Value::from(&*job.name))));
+    // What a client gave up, or must answer first, is no fault of the server's.
+    let failed = !matches!(outcome, "ok" | "input_required" | "cancelled");
+    if failed {
+        attributes.push(("error.type", Value::from(outcome)));
+    }
+    let title = match job.method {
+        // Addresses are many; a span's name is for groups.
+        Method::Resource | Method::Complete => job.method.as_str().to_owned(),
+        Method::Tool | Method::Prompt => format!("{} {}", job.method.as_str(), job.name),
+    };
+    trace.end(title, attributes, failed.then_some(outcome));
 }
 
 fn boundary_name(boundary: policy::Boundary) -> &'static str {

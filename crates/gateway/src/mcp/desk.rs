@@ -1,6 +1,6 @@
 //! Who came to which endpoint: what they may see there, and what they may call.
 
-use super::call::{Job, Method};
+use super::call::{self, Job, Method, Ticket};
 use super::envelope;
 use super::error::RpcError;
 use super::offer::{Offer, OfferError};
@@ -11,6 +11,7 @@ use super::tasks;
 use super::version::{self, Era};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::observe::{Trace, TraceParent};
 use crate::quota::Admission;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A caller at an endpoint.
 #[derive(Clone)]
@@ -31,6 +33,17 @@ pub struct Desk {
     pub caller: Arc<Caller>,
     pub tenant: Arc<Tenant>,
     pub place: Place,
+    pub arrival: Arrival,
+}
+
+/// How a request came to its desk.
+#[derive(Clone, Copy)]
+pub struct Arrival {
+    pub at: Instant,
+    /// When it was known who sent it.
+    pub known: Instant,
+    /// The client's span, if it named one in a header.
+    pub parent: Option<TraceParent>,
 }
 
 #[derive(Clone)]
@@ -257,12 +270,41 @@ impl Desk {
         session: Option<String>,
         admission: Admission,
     ) -> Result<Prepared, RpcError> {
+        let ticket = Ticket { session, admission, trace: self.trace(params) };
         match method {
-            Method::Tool => self.prepare_tool(era, params, headers, session, admission).await,
-            Method::Resource => self.prepare_resource(era, params, session, admission).await,
-            Method::Prompt => self.prepare_prompt(params, session, admission).await,
-            Method::Complete => self.prepare_completion(params, session, admission).await,
+            Method::Tool => self.prepare_tool(era, params, headers, ticket).await,
+            Method::Resource => self.prepare_resource(era, params, ticket).await,
+            Method::Prompt => self.prepare_prompt(params, ticket).await,
+            Method::Complete => self.prepare_completion(params, ticket).await,
         }
+    }
+
+    /// The trace of a call, below the client's own span where it names one: in a header, or in the message.
+    fn trace(&self, params: Option<&RawValue>) -> Trace {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Params<'a> {
+            #[serde(borrow, rename = "_meta")]
+            meta: Meta<'a>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Meta<'a> {
+            #[serde(borrow)]
+            traceparent: Option<Cow<'a, str>>,
+        }
+        let traces = &self.app.traces;
+        if !traces.is_on() {
+            return Trace::default();
+        }
+        let Arrival { at, known, parent } = self.arrival;
+        let in_body = || {
+            let params: Params<'_> = envelope::params(params).ok()?;
+            TraceParent::parse(&params.meta.traceparent?)
+        };
+        let mut trace = traces.begin(parent.or_else(in_body), at);
+        trace.step("authenticate", at, known);
+        trace
     }
 
     async fn prepare_tool(
@@ -270,8 +312,7 @@ impl Desk {
         era: Era,
         params: Option<&RawValue>,
         headers: &HeaderMap,
-        session: Option<String>,
-        admission: Admission,
+        ticket: Ticket,
     ) -> Result<Prepared, RpcError> {
         let params: ToolParams<'_> = envelope::params(params)?;
         let unknown = || {
@@ -300,13 +341,12 @@ impl Desk {
         if era == Era::Modern {
             super::headers::check_arguments(headers, tool, &value)?;
         }
-        let job =
-            self.job(offer.clone(), Method::Tool, name, Bytes::copy_from_slice(input.as_bytes()), session, admission);
+        let job = self.job(offer.clone(), Method::Tool, name, Bytes::copy_from_slice(input.as_bytes()), ticket);
         match tool.input.check(&value) {
             Ok(()) => Ok(Prepared::Run(Box::new(job))),
             Err(violations) => {
                 let message = format!("the arguments do not fit the tool's schema: {}", schema::describe(&violations));
-                self.note_refusal(&job, Code::BadArguments.as_str());
+                self.note_refusal(job, Code::BadArguments.as_str());
                 if era.tells_model_of_bad_arguments() {
                     let failure = Failure::new(Code::BadArguments, message);
                     return result::tool_failure(era, Some(&offer), None, &failure).map(Prepared::Answer);
@@ -323,24 +363,18 @@ impl Desk {
         &self,
         era: Era,
         params: Option<&RawValue>,
-        session: Option<String>,
-        admission: Admission,
+        ticket: Ticket,
     ) -> Result<Prepared, RpcError> {
         let params: UriParams<'_> = envelope::params(params)?;
         let offer = self.offer().await?.ok_or_else(|| RpcError::method_not_found("resources/read"))?;
         if !offer.surface.has_resource(&params.uri) || params.uri.len() > 8192 {
             return Err(unknown_resource(era, &params.uri));
         }
-        let job = self.job(offer, Method::Resource, &params.uri, Bytes::from_static(b"{}"), session, admission);
+        let job = self.job(offer, Method::Resource, &params.uri, Bytes::from_static(b"{}"), ticket);
         Ok(Prepared::Run(Box::new(job)))
     }
 
-    async fn prepare_prompt(
-        &self,
-        params: Option<&RawValue>,
-        session: Option<String>,
-        admission: Admission,
-    ) -> Result<Prepared, RpcError> {
+    async fn prepare_prompt(&self, params: Option<&RawValue>, ticket: Ticket) -> Result<Prepared, RpcError> {
         let params: ToolParams<'_> = envelope::params(params)?;
         let offer = self.offer().await?.ok_or_else(|| RpcError::method_not_found("prompts/get"))?;
         let shown: String = params.name.chars().take(128).collect();
@@ -357,16 +391,11 @@ impl Desk {
                 .with_data(json!({ "code": Code::BadArguments, "violations": [{ "path": format!("/{missing}") }] })));
         }
         let input = Bytes::copy_from_slice(input.as_bytes());
-        let job = self.job(offer.clone(), Method::Prompt, &params.name, input, session, admission);
+        let job = self.job(offer.clone(), Method::Prompt, &params.name, input, ticket);
         Ok(Prepared::Run(Box::new(job)))
     }
 
-    async fn prepare_completion(
-        &self,
-        params: Option<&RawValue>,
-        session: Option<String>,
-        admission: Admission,
-    ) -> Result<Prepared, RpcError> {
+    async fn prepare_completion(&self, params: Option<&RawValue>, ticket: Ticket) -> Result<Prepared, RpcError> {
         #[derive(Deserialize)]
         struct Params<'a> {
             #[serde(borrow)]
@@ -382,33 +411,26 @@ impl Desk {
         let input = json!({ "ref": given.r#ref, "argument": given.argument, "context": given.context }).to_string();
         check_arguments(input.as_bytes(), offer.sandboxed.permit.limits())
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
-        let job = self.job(offer, Method::Complete, "", Bytes::from(input), session, admission);
+        let job = self.job(offer, Method::Complete, "", Bytes::from(input), ticket);
         Ok(Prepared::Run(Box::new(job)))
     }
 
-    fn job(
-        &self,
-        offer: Arc<Offer>,
-        method: Method,
-        name: &str,
-        input: Bytes,
-        session: Option<String>,
-        admission: Admission,
-    ) -> Job {
+    fn job(&self, offer: Arc<Offer>, method: Method, name: &str, input: Bytes, ticket: Ticket) -> Job {
         Job {
             offer,
             method,
             name: name.to_owned(),
             input,
-            session,
             tenant: self.tenant.clone(),
             caller: self.caller.clone(),
-            admission,
+            ticket,
         }
     }
 
     /// A call that was refused before it ran is written down as well.
-    fn note_refusal(&self, job: &Job, outcome: &str) {
+    fn note_refusal(&self, mut job: Job, outcome: &str) {
+        let mut trace = std::mem::take(&mut job.ticket.trace);
+        trace.next("validate");
         let record = &job.offer.record;
         self.app.audit(AuditEvent::Call(CallEvent {
             tenant: record.tenant.clone(),
@@ -420,8 +442,10 @@ impl Desk {
             wall: record.manifest.wall.clone(),
             outcome: outcome.to_owned(),
             arguments_sha256: hex::encode(Sha256::digest(&job.input)),
+            trace: trace.id(),
             ..CallEvent::default()
         }));
+        call::end_trace(trace, &job, None, outcome, 0);
     }
 
     /// What a state or a question belongs to: this caller, here, asking exactly this.

@@ -21,12 +21,13 @@ mod version;
 
 use crate::app::App;
 use crate::auth::Resource;
+use crate::observe::TraceParent;
 use crate::problem;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use call::{Done, End, Method};
-use desk::{Desk, Place};
+use desk::{Arrival, Desk, Place};
 use envelope::Message;
 pub use error::RpcError;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -36,6 +37,7 @@ use registry::Role;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::time::Instant;
 use version::Era;
 
 /// One server's endpoint.
@@ -90,8 +92,10 @@ async fn desk(app: &Arc<App>, tenant: &str, server: Option<&str>, headers: &Head
         Some(server) => Resource::Server { tenant, server },
         None => Resource::Tenant { tenant },
     };
+    let at = Instant::now();
     let directory = app.registry().directory();
     let caller = app.caller(&directory, headers, &resource).await?;
+    let arrival = Arrival { at, known: Instant::now(), parent: TraceParent::of(headers) };
     let missing = || {
         app.metrics.rejected("not_found");
         problem::response(StatusCode::NOT_FOUND, "not_found", "there is no such server", None)
@@ -117,7 +121,7 @@ async fn desk(app: &Arc<App>, tenant: &str, server: Option<&str>, headers: &Head
             Some(hint),
         ));
     }
-    Ok(Desk { app: app.clone(), caller: Arc::new(caller), tenant: found.clone(), place })
+    Ok(Desk { app: app.clone(), caller: Arc::new(caller), tenant: found.clone(), place, arrival })
 }
 
 /// Whether a client takes streams of events.

@@ -34,6 +34,7 @@ pub struct Gauges<'a> {
     pub audit_waiting: usize,
     pub audit_refused: u64,
     pub tool_lines_dropped: u64,
+    pub traces_dropped: u64,
 }
 
 /// There are three walls. Whoever asks for one more than this is counted with the last.
@@ -82,6 +83,7 @@ struct HostSeries {
     audit_waiting: Gauge,
     audit_refused: Counter,
     tool_lines_dropped: Counter,
+    traces_dropped: Counter,
     memory: Gauge,
 }
 
@@ -207,6 +209,7 @@ impl HostSeries {
         to.register("audit_waiting", "Audit lines that wait for the disk", self.audit_waiting.clone());
         to.register("audit_refused", "Audit lines that found no room", self.audit_refused.clone());
         to.register("tool_lines_dropped", "Lines of tools' logs that were not kept", self.tool_lines_dropped.clone());
+        to.register("traces_dropped", "Traces that the collector did not get", self.traces_dropped.clone());
         to.register_with_unit("process_resident_memory", "Of the host itself", Unit::Bytes, self.memory.clone());
     }
 
@@ -216,6 +219,7 @@ impl HostSeries {
         self.audit_waiting.set(signed(now.audit_waiting));
         set_to(&self.audit_refused, now.audit_refused);
         set_to(&self.tool_lines_dropped, now.tool_lines_dropped);
+        set_to(&self.traces_dropped, now.traces_dropped);
         self.memory.set(resident_bytes().unwrap_or_default());
     }
 }

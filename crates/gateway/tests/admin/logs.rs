@@ -187,6 +187,7 @@ async fn following_ends_with_the_host() {
             pools: Default::default(),
             settings: gateway::Settings::default(),
             reloader: None,
+            traces: gateway::observe::Traces::off(),
         };
         let running =
             gateway::start(parts, "127.0.0.1:0".parse().unwrap(), std::time::Duration::from_secs(30)).await.unwrap();

@@ -1,5 +1,6 @@
 //! One host for all tests of this file, and a client that says what it sends.
 
+use gateway::observe::Traces;
 use gateway::{Parts, Running, Settings};
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Boundary, Limits};
@@ -38,7 +39,7 @@ pub async fn pools() -> HashMap<String, Arc<Pool>> {
 
 pub async fn start(dir: &Path, settings: Settings, pools: HashMap<String, Arc<Pool>>) -> Running {
     let registry = Registry::open(dir).unwrap();
-    let parts = Parts { registry, pools, settings, reloader: None };
+    let parts = Parts { registry, pools, settings, reloader: None, traces: Traces::off() };
     gateway::start(parts, "127.0.0.1:0".parse().unwrap(), Duration::from_secs(5)).await.unwrap()
 }
 

@@ -5,6 +5,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use axum::response::Response;
+use gateway::observe::Traces;
 use gateway::{App, Parts, Reloader, Settings};
 use http_body_util::BodyExt;
 use registry::{Actor, Deployment, Key, Manifest, NewDeployment, NewKey, Quota, Registry, Role, Scope, Token};
@@ -189,6 +190,7 @@ impl Stage {
             pools: HashMap::from([("isolate".to_owned(), pool)]),
             settings,
             reloader,
+            traces: Traces::off(),
         };
         let app = gateway::app(parts).unwrap();
         let tenant = |name: &str| {

@@ -8,7 +8,15 @@ fn seen<'a>(wall: &'a str, method: &'a str, outcome: &'a str) -> CallSeen<'a> {
 }
 
 fn nothing() -> Gauges<'static> {
-    Gauges { pools: Vec::new(), sessions: 0, streams: 0, audit_waiting: 0, audit_refused: 0, tool_lines_dropped: 0 }
+    Gauges {
+        pools: Vec::new(),
+        sessions: 0,
+        streams: 0,
+        audit_waiting: 0,
+        audit_refused: 0,
+        tool_lines_dropped: 0,
+        traces_dropped: 0,
+    }
 }
 
 /// The samples of a text by name and labels. Panics at whatever a strict reader would refuse.

@@ -50,9 +50,14 @@ impl Traces {
         Ok(Traces(Some(Arc::new(Inner { sender, sample_ratio, seed, made: AtomicU64::new(0) }))))
     }
 
-    /// The trace of a request that comes in now. Whose client says whether it is sampled is believed; of others, the
-    /// share that the operator wants is.
-    pub fn begin(&self, parent: Option<TraceParent>) -> Trace {
+    /// Whether there is a collector at all.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The trace of a request that came in `at` a moment ago. Whose client says whether it is sampled is believed; of
+    /// others, the share that the operator wants is.
+    pub fn begin(&self, parent: Option<TraceParent>, at: Instant) -> Trace {
         let Some(inner) = &self.0 else { return Trace(None) };
         let (high, low) = (inner.number(), inner.number());
         let sampled = match &parent {
@@ -71,8 +76,8 @@ impl Traces {
             trace_id: parent.as_ref().map_or(trace_id, |parent| parent.trace_id),
             parent: parent.map(|parent| parent.span_id),
             span_id: inner.span_id(),
-            began: Instant::now(),
-            began_unix: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            began: at,
+            began_unix: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(at.elapsed()),
             steps: Vec::new(),
         })))
     }
@@ -132,22 +137,9 @@ impl Trace {
         self.0.is_some()
     }
 
-    /// What this request is called towards others, as a `traceparent`.
-    pub fn context(&self) -> Option<TraceParent> {
-        let open = self.0.as_ref()?;
-        Some(TraceParent { trace_id: open.trace_id, span_id: open.span_id, sampled: true })
-    }
-
-    /// The client named its own span in the body (`_meta.traceparent`) instead of a header.
-    pub fn adopt(&mut self, parent: &TraceParent) {
-        if let Some(open) = &mut self.0
-            && open.parent.is_none()
-        {
-            (open.trace_id, open.parent) = (parent.trace_id, Some(parent.span_id));
-            if !parent.sampled {
-                self.0 = None;
-            }
-        }
+    /// What collectors know it by.
+    pub fn id(&self) -> Option<String> {
+        self.0.as_ref().map(|open| hex::encode(open.trace_id))
     }
 
     /// A part of the way that is over.
@@ -156,6 +148,14 @@ impl Trace {
             && open.steps.len() < MOST_STEPS
         {
             open.steps.push(Step { name, from, to });
+        }
+    }
+
+    /// A part of the way that is over now, and began where the last one ended.
+    pub fn next(&mut self, name: &'static str) {
+        if let Some(open) = &self.0 {
+            let from = open.steps.last().map_or(open.began, |step| step.to);
+            self.step(name, from, Instant::now());
         }
     }
 

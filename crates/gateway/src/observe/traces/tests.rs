@@ -180,9 +180,8 @@ fn parent() -> TraceParent {
 async fn a_call_is_one_trace_below_its_callers_span() {
     let collector = Collector::default();
     let traces = Traces::start(settings(&collector.start().await)).unwrap();
-    let mut trace = traces.begin(Some(parent()));
-    assert_eq!(trace.context().unwrap().trace_id, parent().trace_id);
-    assert_ne!(trace.context().unwrap().span_id, parent().span_id);
+    let mut trace = traces.begin(Some(parent()), Instant::now());
+    assert_eq!(trace.id().as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
     let (a, b) = (Instant::now(), Instant::now() + Duration::from_millis(2));
     for name in ["authenticate", "validate", "queue", "run"] {
         trace.step(name, a, b);
@@ -201,6 +200,7 @@ async fn a_call_is_one_trace_below_its_callers_span() {
     let root = &spans[0];
     assert_eq!((root.name.as_str(), root.kind), ("tools/call double", 2));
     assert_eq!(root.parent, parent().span_id);
+    assert_ne!(root.id, parent().span_id);
     assert_eq!(root.status, Some(("cpu_limit".to_owned(), 2)));
     assert_eq!(root.attributes["mcp.tool.name"], Field::Bytes(b"double".to_vec()));
     assert_eq!(root.attributes["bulkhead.cpu_us"], Field::Number(77));
@@ -224,7 +224,7 @@ async fn without_a_caller_each_call_has_a_trace_of_its_own() {
     let collector = Collector::default();
     let traces = Traces::start(settings(&collector.start().await)).unwrap();
     for _ in 0..600 {
-        traces.begin(None).end("tools/call x".to_owned(), Vec::new(), None);
+        traces.begin(None, Instant::now()).end("tools/call x".to_owned(), Vec::new(), None);
     }
     traces.flush(LONG).await;
     let spans = collector.spans();
@@ -239,28 +239,15 @@ async fn without_a_caller_each_call_has_a_trace_of_its_own() {
 async fn the_share_holds_unless_the_client_says() {
     let quarter = TraceSettings { sample_ratio: 0.25, ..settings("http://127.0.0.1:9") };
     let traces = Traces::start(quarter).unwrap();
-    let sampled = (0..20_000).filter(|_| traces.begin(None).is_on()).count();
+    let sampled = (0..20_000).filter(|_| traces.begin(None, Instant::now()).is_on()).count();
     assert!((4_500..5_500).contains(&sampled), "{sampled} of 20000");
-    assert!((0..100).all(|_| traces.begin(Some(parent())).is_on()));
-    assert!((0..100).all(|_| !traces.begin(Some(TraceParent { sampled: false, ..parent() })).is_on()));
+    assert!((0..100).all(|_| traces.begin(Some(parent()), Instant::now()).is_on()));
+    assert!((0..100).all(|_| !traces.begin(Some(TraceParent { sampled: false, ..parent() }), Instant::now()).is_on()));
     for (ratio, on) in [(0.0, false), (1.0, true)] {
         let traces = Traces::start(TraceSettings { sample_ratio: ratio, ..settings("http://127.0.0.1:9") }).unwrap();
-        assert!((0..1000).all(|_| traces.begin(None).is_on() == on));
+        assert!((0..1000).all(|_| traces.begin(None, Instant::now()).is_on() == on));
     }
-    assert!(!Traces::off().begin(Some(parent())).is_on());
-}
-
-#[tokio::test]
-async fn a_span_named_in_the_body_is_continued_unless_the_header_named_one() {
-    let traces = Traces::start(settings("http://127.0.0.1:9")).unwrap();
-    let mut trace = traces.begin(None);
-    trace.adopt(&parent());
-    assert_eq!(trace.context().unwrap().trace_id, parent().trace_id);
-    trace.adopt(&TraceParent { trace_id: [1; 16], ..parent() });
-    assert_eq!(trace.context().unwrap().trace_id, parent().trace_id, "the first one counts");
-    let mut trace = traces.begin(None);
-    trace.adopt(&TraceParent { sampled: false, ..parent() });
-    assert!(!trace.is_on());
+    assert!(!Traces::off().begin(Some(parent()), Instant::now()).is_on());
 }
 
 #[tokio::test]
@@ -268,15 +255,15 @@ async fn a_collector_that_is_busy_is_asked_again() {
     let collector = Collector::default();
     *collector.moods.lock().unwrap() = vec![StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
     let traces = Traces::start(settings(&collector.start().await)).unwrap();
-    traces.begin(None).end("tools/call x".to_owned(), Vec::new(), None);
+    traces.begin(None, Instant::now()).end("tools/call x".to_owned(), Vec::new(), None);
     traces.flush(LONG).await;
     assert_eq!((collector.spans().len(), traces.dropped()), (1, 0));
     // What it will never take is not sent again.
     *collector.moods.lock().unwrap() = vec![StatusCode::BAD_REQUEST];
-    traces.begin(None).end("tools/call y".to_owned(), Vec::new(), None);
+    traces.begin(None, Instant::now()).end("tools/call y".to_owned(), Vec::new(), None);
     traces.flush(LONG).await;
     assert_eq!((collector.spans().len(), traces.dropped()), (1, 1));
-    traces.begin(None).end("tools/call z".to_owned(), Vec::new(), None);
+    traces.begin(None, Instant::now()).end("tools/call z".to_owned(), Vec::new(), None);
     traces.flush(LONG).await;
     assert_eq!(collector.spans().len(), 2);
 }
@@ -287,7 +274,7 @@ async fn a_silent_collector_holds_nobody_up() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let traces = Traces::start(settings(&format!("http://{}", silent.local_addr().unwrap()))).unwrap();
     for _ in 0..10_000 {
-        traces.begin(None).end("tools/call x".to_owned(), Vec::new(), None);
+        traces.begin(None, Instant::now()).end("tools/call x".to_owned(), Vec::new(), None);
     }
     assert!(traces.dropped() > 5_000, "what waits is bounded: {}", traces.dropped());
     let flush = tokio::time::timeout(LONG, traces.flush(Duration::from_millis(50)));
