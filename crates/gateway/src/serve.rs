@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::settings::HttpSettings;
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
@@ -51,8 +51,7 @@ pub(crate) async fn accept(
         let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(settings.write_timeout));
         let io = TokioIo::new(Impatient::new(socket, settings.write_timeout));
         let service = TowerToHyperService::new(router.clone());
-        let connection = builder.serve_connection(io, service).into_owned();
-        let connection = graceful.watch(connection);
+        let connection = graceful.watch(builder.serve_connection(io, service));
         let app = app.clone();
         tokio::spawn(async move {
             app.metrics.connections(1);
@@ -68,17 +67,11 @@ pub(crate) async fn accept(
     }
 }
 
-fn builder(settings: &HttpSettings) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(settings.header_timeout).max_buf_size(64 * 1024);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(256)
-        .max_header_list_size(32 * 1024)
-        .max_pending_accept_reset_streams(64)
-        .keep_alive_interval(Duration::from_secs(30))
-        .keep_alive_timeout(Duration::from_secs(20));
+/// HTTP/1.1 alone: MCP clients speak it, so do proxies, and a connection that says nothing is then known as such. With a
+/// guess of the version in front, or HTTP/2 behind it, silence has no limit.
+fn builder(settings: &HttpSettings) -> Builder {
+    let mut builder = Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(settings.header_timeout).max_buf_size(64 * 1024);
     builder
 }
 
