@@ -235,6 +235,21 @@ fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
     file("");
     assert_eq!(output(&host.operate(["reload", "--json"])), json!({ "reloaded": true }));
     until("the old quota", || call().code == 0);
+
+    let metrics = || Connection::open(&host.url).unwrap().ask("GET", "/metrics", &[], "").unwrap().status;
+    assert_eq!(metrics(), 401);
+    file("[metrics]\npublic = true");
+    assert_eq!(host.operate(["reload"]).code, 0);
+    assert_eq!(metrics(), 200);
+
+    // What is loaded already must fit the new limits, too.
+    file("[limits]\ncpu_ms = 10");
+    assert_eq!(output(&host.operate(["reload", "--json"])), json!({ "reloaded": true }));
+    let beyond = call();
+    assert!(beyond.code != 0 && beyond.stdout.contains("not permitted"), "{beyond:?}");
+    file("");
+    assert_eq!(host.operate(["reload"]).code, 0);
+    assert_eq!(call().code, 0);
     assert_eq!(host.stop().0, Some(0));
 }
 
@@ -277,6 +292,21 @@ fn the_end_waits_for_what_runs() {
 }
 
 #[test]
+fn the_deadline_ends_what_does_not_finish() {
+    let dir = Dir::new();
+    let host = Host::start(&dir, "[shutdown]\ndeadline_s = 1\n");
+    let keys = tenant(&host, "acme");
+    deploy(&host, &keys, &dir.file("slow.js", SLOW), "acme/slow");
+    let call = in_background(&host, &keys.call, 25_000);
+    until("the call runs", || is_running(&host));
+    let (code, said) = host.stop();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("still running at the deadline"), "{said}");
+    let call = call.wait_with_output().unwrap();
+    assert_ne!(call.status.code(), Some(0), "{call:?}");
+}
+
+#[test]
 fn a_second_signal_does_not_wait() {
     let dir = Dir::new();
     let host = Host::start(&dir, "[shutdown]\ndeadline_s = 600\n");
@@ -313,16 +343,22 @@ fn a_call_is_a_trace_at_the_collector() {
     assert_eq!(bad.json()["result"]["isError"], true);
     assert_eq!(call(&json!({ "price": 1 }), &[("traceparent", &context.replace("-01", "-00"))]).status, 200);
 
+    // A client may name its span in the message instead.
+    let mut message = support::http::call_message("double_price", &json!({ "price": 2 }));
+    message["params"]["_meta"]["traceparent"] = json!(context.replace(trace, &"ab".repeat(16)));
+    let in_body = Connection::open(&host.url).unwrap().post(&keys.call, "acme/prices", "double_price", &message, &[]);
+    assert_eq!(in_body.unwrap().status, 200);
+
     let calls = host.run(&keys.call, ["calls", "acme", "--json"]).stdout.clone();
     let traced: Vec<_> =
         calls.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["trace"].clone()).collect();
-    assert_eq!(traced, [Value::Null, json!(other), json!(trace)]);
+    assert_eq!(traced, [json!("ab".repeat(16)), Value::Null, json!(other), json!(trace)]);
     assert_eq!(host.stop().0, Some(0));
     let sent = collector.asked();
     assert!(sent.iter().all(|sent| sent.target == "/v1/traces" && sent.header("x-api-key") == Some("secret")));
     let spans: String = sent.into_iter().map(|sent| sent.body).collect();
-    assert_eq!(spans.matches("tools/call double_price").count(), 2, "{spans:?}");
-    for (step, count) in [("authenticate", 2), ("validate", 2), ("queue", 1), ("run", 1)] {
+    assert_eq!(spans.matches("tools/call double_price").count(), 3, "{spans:?}");
+    for (step, count) in [("authenticate", 3), ("validate", 3), ("queue", 2), ("run", 2)] {
         // Names are length and text.
         let named = format!("{}{step}", char::from(u8::try_from(step.len()).unwrap()));
         assert_eq!(spans.matches(&named).count(), count, "{step}: {spans:?}");

@@ -23,6 +23,7 @@ use registry::{AuditEvent, Deployment, Directory, Manifest, Registry, Tenant, To
 use sandbox::{Code, Pool, PoolState};
 use serde_json::json;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,8 +44,8 @@ pub struct App {
     reloader: Option<Reloader>,
     closing: watch::Sender<bool>,
     calls: AtomicU64,
-    /// Tells calls of this run from those of another.
-    run: u32,
+    /// Makes numbers of calls into names that tell nothing of the numbers: how busy a host is concerns its operator.
+    names: [u8; 16],
     started: Instant,
     pub(crate) metrics: Metrics,
     pub(crate) traces: Traces,
@@ -73,8 +74,8 @@ impl App {
         traces: Traces,
     ) -> Result<App, crate::StartError> {
         let sealer = Sealer::new(registry.host_key("request-state")?);
-        let mut run = [0; 4];
-        getrandom::fill(&mut run).map_err(|error| crate::StartError::Randomness(error.to_string()))?;
+        let mut names = [0; 16];
+        getrandom::fill(&mut names).map_err(|error| crate::StartError::Randomness(error.to_string()))?;
         Ok(App {
             authenticator: ArcSwap::from_pointee(Authenticator::new(settings.auth.clone())?),
             guard: ArcSwap::from_pointee(Guard::new(settings.guard.clone())),
@@ -88,7 +89,7 @@ impl App {
             reloader,
             closing: watch::Sender::new(false),
             calls: AtomicU64::new(0),
-            run: u32::from_le_bytes(run),
+            names,
             started: Instant::now(),
             metrics: Metrics::new(),
             traces,
@@ -153,8 +154,24 @@ impl App {
         self.guard.store(Arc::new(Guard::new(settings.guard.clone())));
         self.quotas.set_defaults(settings.quota.clone());
         self.sessions.set_settings(settings.sessions.clone());
-        self.settings.store(Arc::new(settings));
+        let before = self.settings.swap(Arc::new(settings));
+        let now = self.settings.load();
+        if (&before.allowance.most, before.allowance.jit) != (&now.allowance.most, now.allowance.jit) {
+            self.permit_anew();
+        }
         Ok(())
+    }
+
+    /// Everything that is loaded was permitted by another allowance: it is loaded again when it is next called.
+    fn permit_anew(&self) {
+        for tenant in self.registry.directory().tenants.values() {
+            for current in tenant.servers.values().filter_map(|server| server.current.as_ref()) {
+                self.offers.forget(&current.id);
+                for pool in self.pools.values() {
+                    pool.release(&current.id);
+                }
+            }
+        }
     }
 
     /// Reads the configuration again.
@@ -169,7 +186,7 @@ impl App {
     pub(crate) fn guard(&self, headers: &HeaderMap, uri: &http::Uri) -> Option<Response> {
         let refusal = self.guard.load().check(headers, uri).err()?;
         self.metrics.rejected("bad_host");
-        Some(problem::response(StatusCode::FORBIDDEN, refusal.code(), &refusal.to_string(), None))
+        Some(problem::response(refusal.status(), refusal.code(), &refusal.to_string(), refusal.hint()))
     }
 
     /// Who sent this, for one of the host's own routes.
@@ -199,10 +216,9 @@ impl App {
 
     /// Whether a caller that was let in a while ago would be let in now.
     pub(crate) fn still_valid(&self, caller: &Caller) -> bool {
-        let Some(key) = &caller.key else { return true };
-        let directory = self.registry.directory();
-        let expired = key.expires_at.is_some_and(|at| at <= unix_now());
-        !expired && directory.keys.values().any(|other| other.id == key.id)
+        let expired = caller.expires_at.is_some_and(|at| at <= unix_now());
+        let revoked = |key: &registry::Key| !self.registry.directory().keys.values().any(|other| other.id == key.id);
+        !expired && !caller.key.as_deref().is_some_and(revoked)
     }
 
     pub(crate) fn admit(&self, tenant: &Tenant, caller: &Caller) -> Result<Admission, RpcError> {
@@ -317,7 +333,9 @@ impl App {
     // --- accounts ---------------------------------------------------------------------------------------------
 
     pub(crate) fn call_id(&self) -> String {
-        format!("{:08x}-{:x}", self.run, self.calls.fetch_add(1, Ordering::Relaxed))
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        let digest = Sha256::new().chain_update(self.names).chain_update(number.to_le_bytes()).finalize();
+        hex::encode(&digest[..10])
     }
 
     /// Not to be guessed, though it opens nothing for anybody but its owner.

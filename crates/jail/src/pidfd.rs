@@ -1,7 +1,7 @@
 //! A process by descriptor: the number cannot be recycled under the holder.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -65,7 +65,10 @@ impl PidFd {
     /// The pid as this process's pid namespace knows it.
     pub fn pid(&self) -> Result<i32, Error> {
         let fd = self.0.as_raw_fd();
-        let info = fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).map_err(Error::PidFd)?;
+        // It comes in one piece and is shorter than this.
+        let mut info = [0; 1024];
+        let read = fs::File::open(format!("/proc/self/fdinfo/{fd}")).and_then(|mut file| file.read(&mut info));
+        let info = String::from_utf8_lossy(&info[..read.map_err(Error::PidFd)?]);
         let pid: i32 = info
             .lines()
             .find_map(|line| line.strip_prefix("Pid:"))

@@ -178,6 +178,9 @@ pub enum AuditEvent {
 /// A call that reached a tool, a resource or a prompt, or was refused on its way there.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CallEvent {
+    /// What the receipt and the tool's log call it; empty for one that was refused.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub call: String,
     pub tenant: String,
     pub server: String,
     /// Key id, or `sub` of a token.

@@ -20,6 +20,8 @@ section! {
         /// The directory with everything that stays: database, audit log, logs of tools, the operator's key.
         /// Relative to the working directory.
         data: PathBuf = PathBuf::from("bulkhead-data"), at_start;
+        /// Threads that serve requests; the walls have the other cores. Not set: half as many as there are cores.
+        threads: Option<usize> = None => 1..=1024, at_start;
         /// What clients call this host, where that is not `listen`. Stands in the URLs of servers and in the metadata
         /// of OAuth.
         public_url: Option<WebAddress> = None;

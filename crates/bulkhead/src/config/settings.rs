@@ -127,6 +127,11 @@ impl Config {
         })
     }
 
+    pub fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
+        self.host.threads.unwrap_or_else(cores)
+    }
+
     pub fn deadline(&self) -> Duration {
         Duration::from_secs(self.shutdown.deadline_s)
     }

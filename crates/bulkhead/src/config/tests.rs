@@ -26,7 +26,7 @@ fn unknown_keys_and_tables_are_told_what_was_meant() {
     2:1 running: there is no such key
         `running` belongs to `[pool]`
     3:1 zzz: there is no such key
-        there are listen, data, public_url, allowed_hosts, allowed_origins
+        there are listen, data, threads, public_url, allowed_hosts, allowed_origins
     4:2 quotas: there is no such table
         did you mean `quota`?
     7:1 pool.idle: there is no such key

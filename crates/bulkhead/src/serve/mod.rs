@@ -62,7 +62,8 @@ fn host(sources: Sources, config: Config) -> Result<(), ServeError> {
     // Refused only when there is one already, which is the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let places = places();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime)?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(config.threads()).enable_all().build().map_err(ServeError::Runtime)?;
     let done = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(ServeError::Signals)?;
         let running = tokio::select! {

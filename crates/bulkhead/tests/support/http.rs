@@ -80,6 +80,17 @@ impl Connection {
         arguments: &Value,
         more: &[(&str, &str)],
     ) -> Result<Answer> {
+        self.post(key, server, tool, &call_message(tool, arguments), more)
+    }
+
+    pub fn post(
+        &mut self,
+        key: &str,
+        server: &str,
+        tool: &str,
+        message: &Value,
+        more: &[(&str, &str)],
+    ) -> Result<Answer> {
         let bearer = format!("Bearer {key}");
         let mut headers = vec![
             ("authorization", bearer.as_str()),
@@ -90,7 +101,7 @@ impl Connection {
             ("mcp-name", tool),
         ];
         headers.extend_from_slice(more);
-        self.ask("POST", &format!("/{server}/mcp"), &headers, &call_message(tool, arguments).to_string())
+        self.ask("POST", &format!("/{server}/mcp"), &headers, &message.to_string())
     }
 }
 

@@ -64,6 +64,9 @@ pub struct CallQuery {
 pub struct CallView {
     /// RFC 3339.
     time: String,
+    /// What the receipt and the tool's log call it.
+    #[schema(required = false)]
+    call: String,
     tenant: String,
     server: String,
     /// Key id, or `sub` of a token.
@@ -255,6 +258,7 @@ mod tests {
     fn the_drawing_is_like_what_it_shows() {
         let raw = || Some(RawValue::NULL.to_owned());
         let event = CallEvent {
+            call: "1".to_owned(),
             hosts: vec![String::new()],
             credentials: vec![String::new()],
             arguments: raw(),

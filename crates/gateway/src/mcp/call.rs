@@ -2,6 +2,7 @@
 
 use super::line::{Asked, CallHost, Line, Rounds};
 use super::offer::Offer;
+use super::result;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::observe::{CallSeen, Trace, Value};
@@ -119,12 +120,16 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
             return Done { end: End::NeedsInput(wanted), receipt: None, call };
         }
     };
-    let outcome = answer.outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");
-    let result = answer.outcome.as_ref().ok();
-    account.settle(outcome, &answer.receipt, result);
+    let promised = job.offer.surface.tool(&job.name).filter(|_| job.method == Method::Tool);
+    let outcome = answer.outcome.and_then(|value| match promised.and_then(|tool| result::misfit(tool, &value)) {
+        Some(misfit) => Err(misfit),
+        None => Ok(value),
+    });
+    let said = outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");
+    account.settle(said, &answer.receipt, outcome.as_ref().ok());
     drop(account);
     let missing = host.line.asking.rounds().and_then(Rounds::missing);
-    let end = match (answer.outcome, missing) {
+    let end = match (outcome, missing) {
         (Ok(value), _) => End::Value(value),
         // It was told that the client cannot do this, and did not find a way without.
         (Err(failure), Some(capability)) if failure.code == Code::ToolError => End::NeedsCapability(capability),
@@ -183,6 +188,14 @@ impl Account<'_> {
         self.job.ticket.admission.spend(cpu_us, 0);
         let mut trace = self.trace.take().unwrap_or_default();
         trace.next("run");
+        self.app.metrics.call(&CallSeen {
+            wall: &self.job.offer.record.manifest.wall,
+            method: self.job.method.as_str(),
+            outcome,
+            time: Duration::from_micros(time_us),
+            wait: Duration::ZERO,
+            cpu_us,
+        });
         let mut event = self.event(outcome, limits);
         event.trace = trace.id();
         end_trace(trace, self.job, Some(self.call), outcome, cpu_us);
@@ -196,6 +209,7 @@ impl Account<'_> {
         let record = &job.offer.record;
         let arguments = |_: ()| serde_json::from_slice::<Box<RawValue>>(&job.input).ok();
         CallEvent {
+            call: self.call.to_owned(),
             tenant: record.tenant.clone(),
             server: record.server.clone(),
             caller: job.caller.subject.clone(),

@@ -11,7 +11,7 @@ use super::tasks;
 use super::version::{self, Era};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::observe::{Trace, TraceParent};
+use crate::observe::{CallSeen, Trace, TraceParent};
 use crate::quota::Admission;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A caller at an endpoint.
 #[derive(Clone)]
@@ -431,6 +431,14 @@ impl Desk {
     fn note_refusal(&self, mut job: Job, outcome: &str) {
         let mut trace = std::mem::take(&mut job.ticket.trace);
         trace.next("validate");
+        self.app.metrics.call(&CallSeen {
+            wall: &job.offer.record.manifest.wall,
+            method: job.method.as_str(),
+            outcome,
+            time: self.arrival.at.elapsed(),
+            wait: Duration::ZERO,
+            cpu_us: 0,
+        });
         let record = &job.offer.record;
         self.app.audit(AuditEvent::Call(CallEvent {
             tenant: record.tenant.clone(),

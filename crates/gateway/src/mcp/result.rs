@@ -118,9 +118,6 @@ pub fn tool(era: Era, offer: &Offer, tool: &Tool, done: &Done, value: &[u8]) -> 
         None => (tool.output.is_some() || raw.get().starts_with('{')).then_some(raw),
     };
     let is_error = given.as_ref().is_some_and(|given| given.is_error);
-    if let Some(failure) = misfit(tool, structured, is_error) {
-        return tool_failure(era, Some(offer), Some(done), &failure);
-    }
     let allowed = |raw: &&RawValue| era == Era::Modern || (era.is_structured() && raw.get().starts_with('{'));
     let (content, own) = match given {
         Some(given) => (Content::Given(given.content), given.meta),
@@ -136,13 +133,20 @@ pub fn tool(era: Era, offer: &Offer, tool: &Tool, done: &Done, value: &[u8]) -> 
     }))
 }
 
-/// Why the result does not fit what the tool promised.
-fn misfit(tool: &Tool, structured: Option<&RawValue>, is_error: bool) -> Option<Failure> {
+/// Why what a tool gave does not fit what it promised.
+pub fn misfit(tool: &Tool, value: &[u8]) -> Option<Failure> {
     let schema = tool.output.as_ref()?;
     let failure = |message: String| Failure::new(Code::ToolError, message);
-    let Some(raw) = structured else {
-        return (!is_error)
-            .then(|| failure("the result has no `structuredContent`, and the tool has an output schema".to_owned()));
+    // What is no JSON is told of when the answer is written.
+    let raw = serde_json::from_slice::<&RawValue>(value).ok()?;
+    let raw = match Given::read(raw) {
+        None => raw,
+        Some(Given { structured: Some(structured), .. }) => structured,
+        Some(Given { is_error: true, .. }) => return None,
+        Some(_) => {
+            let message = "the result has no `structuredContent`, and the tool has an output schema";
+            return Some(failure(message.to_owned()));
+        }
     };
     let violations = match serde_json::from_str::<Value>(raw.get()) {
         Ok(value) => schema.check(&value).err()?,

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// How a call may end. Whatever else comes is counted as `other`, the last: labels are a closed set.
-pub(super) const OUTCOMES: [&str; 23] = [
+pub(super) const OUTCOMES: [&str; 22] = [
     "ok",
     Code::CpuLimit.as_str(),
     Code::TimeLimit.as_str(),
@@ -33,7 +33,6 @@ pub(super) const OUTCOMES: [&str; 23] = [
     Code::Busy.as_str(),
     Code::WallUnavailable.as_str(),
     "input_required",
-    "output_invalid",
     "other",
 ];
 

@@ -4,3 +4,4 @@ mod edge;
 mod host;
 mod legacy;
 mod modern;
+mod records;

@@ -65,7 +65,7 @@ impl std::fmt::Debug for Schema {
 /// `/price: is not of type "number"`, joined.
 pub fn describe(violations: &[Violation]) -> String {
     let one = |violation: &Violation| {
-        let path = if violation.path.is_empty() { "/" } else { &violation.path };
+        let path = if violation.path.is_empty() { "(root)" } else { &violation.path };
         format!("{path}: {}", violation.message)
     };
     violations.iter().map(one).collect::<Vec<_>>().join("; ")
