@@ -15,8 +15,8 @@ pub struct Image {
     fixed: Vec<Piece>,
     /// Where the C library's heap begins.
     heap: usize,
-    /// Code and constants that are in huge pages, if the kernel has such to give.
-    huge: Vec<Piece>,
+    /// Code and constants in huge pages that each fork must touch: see [`Image::touch`].
+    touched: Vec<Piece>,
 }
 
 impl Image {
@@ -30,10 +30,11 @@ impl Image {
         let outside = |piece: &&Piece| !heap.contains(&piece.start) && !layout::manages(piece.start);
         let constant = |piece: &&Piece| piece.protection & libc::PROT_WRITE == 0;
         let huge = pieces.iter().filter(constant).filter(|piece| piece.end - piece.start >= 2 * HUGE_PAGE);
+        let unasked = large_pages_come_unasked();
         let image = Image {
             fixed: writable().filter(outside).copied().collect(),
             heap: heap.start,
-            huge: huge.copied().collect(),
+            touched: huge.filter(|_| unasked).copied().collect(),
         };
         let managed = writable().filter(|piece| layout::manages(piece.start)).map(|piece| (piece.start, piece.end));
         if !managed.eq(layout::writable()) {
@@ -49,10 +50,16 @@ impl Image {
         Ok(image)
     }
 
+    /// Whether memory can only be counted by what is resident. Where the kernel gives small pages to who does not ask for
+    /// large ones, the pages that a fork touches can be counted instead, and `touch` has nothing to do.
+    pub fn must_be_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
     /// Touches all code and constants once. A fork has to find each huge page again, and what it maps counts as its
     /// memory: without this, the first to use some function would seem to need as much as the huge page that it lies in.
     pub fn touch(&self) {
-        for piece in &self.huge {
+        for piece in &self.touched {
             for address in (piece.start..piece.end).step_by(HUGE_PAGE) {
                 // SAFETY: the piece is mapped and readable for as long as the process lives.
                 unsafe { (address as *const u8).read_volatile() };
@@ -77,6 +84,21 @@ impl Image {
         // SAFETY: the pieces are mapped: data and tables for good, and of the heaps the end and the chunks are known.
         unsafe { plan.carry_out(file, false)? };
         Ok(plan.length())
+    }
+}
+
+/// Whether the kernel may give memory in large pages that nobody asked for. Assumed where it does not say.
+fn large_pages_come_unasked() -> bool {
+    const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
+    let always = |file: std::path::PathBuf| std::fs::read_to_string(file).is_ok_and(|text| text.contains("[always]"));
+    match std::fs::read_dir(SETTINGS) {
+        // One for all sizes, and one for each.
+        Ok(sizes) => {
+            let of_sizes = sizes.flatten().map(|size| size.path());
+            of_sizes.chain([SETTINGS.into()]).any(|folder| always(folder.join("enabled")))
+        }
+        // A kernel without them has no such settings; nor has a system that hides them.
+        Err(_) => true,
     }
 }
 

@@ -4,14 +4,23 @@
 //! A process for many calls arms the timer anew for whatever call its next piece of work belongs to.
 
 use isolate_wire::{Kind, Used};
-use jail::process;
+use jail::process::{self, Memory};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// When the kernel ends a process that may use `budget`: a little later, because the kernel counts in ticks and may
 /// count some too many. Nothing is killed for less than it was promised.
 pub fn with_grace(budget: Duration) -> Duration {
     budget + (budget / 5).clamp(Duration::from_millis(5), Duration::from_millis(100))
+}
+
+/// Whether memory is counted by what is touched: see [`memory_since`]. Set once, before anything is forked.
+pub static BY_TOUCH: AtomicBool = AtomicBool::new(false);
+
+/// KiB that a process has taken since it had `before`.
+pub fn memory_since(now: Memory, before: Memory) -> u64 {
+    if BY_TOUCH.load(Ordering::Relaxed) { now.touched_since(before) } else { now.resident_since(before) }
 }
 
 #[derive(Default)]
@@ -24,14 +33,14 @@ pub struct Accounts {
     /// The call that pays now, and the process's CPU time when it began to.
     paying: Option<(u32, Duration)>,
     base_cpu: Duration,
-    base_rss_kb: u64,
+    base_memory: Memory,
     rehearsal: bool,
 }
 
 impl Accounts {
     /// Starts counting from what this process has used so far.
     pub fn open_one() -> Accounts {
-        Accounts { base_cpu: process::cpu_used(), base_rss_kb: process::peak_rss_kb(), ..Accounts::default() }
+        Accounts { base_cpu: process::cpu_used(), base_memory: Memory::of_self(), ..Accounts::default() }
     }
 
     /// Counts nothing: resource usage is asked for in sealed processes only.
@@ -101,7 +110,7 @@ impl Accounts {
         };
         Used {
             cpu_us: u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX),
-            memory_kb: process::peak_rss_kb().saturating_sub(self.base_rss_kb),
+            memory_kb: memory_since(Memory::of_self(), self.base_memory),
         }
     }
 }

@@ -50,6 +50,8 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
     let (call, serve) = (on_top(PolicyName::IsolateCall)?, on_top(PolicyName::IsolateServe)?);
     isolate_engine::layout::scatter();
     let image = if start.quick_forks { Some(Image::freeze().map_err(text)?) } else { None };
+    let by_touch = image.as_ref().is_some_and(|image| !image.must_be_touched());
+    crate::account::BY_TOUCH.store(by_touch, std::sync::atomic::Ordering::Relaxed);
     let sealing = Sealing { call, serve, image, data_in_use: jail::limits::data_in_use().map_err(text)? };
     let confinement = Confinement {
         address_space: 64 << 30,

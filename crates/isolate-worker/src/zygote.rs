@@ -1,12 +1,13 @@
 //! A process that forks others: the base zygote, and one zygote per deployment.
 
+use crate::account::memory_since;
 use crate::channel::{self, Channel, Gone};
 use crate::compartment;
 use crate::realm::Engine;
 use crate::server;
 use isolate_engine::image::Image;
 use isolate_wire::{Ended, FailCode, Failed, Fork, Kind, Load, Role, Used};
-use jail::process::{self, Exit};
+use jail::process::{self, Exit, Memory};
 use jail::seccomp::Filter;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -25,7 +26,7 @@ pub struct Sealing {
 /// each fork leaves the loop as a process of its own.
 pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
     let mut ended = HashMap::new();
-    let Ok(mut resident_kb) = fresh_resident_kb(&mut engine, &sealing) else { return 1 };
+    let Ok(mut fresh) = memory_of_fresh(&mut engine, &sealing) else { return 1 };
     loop {
         let Ok((frame, fd)) = channel.receive_with_fd() else { return 0 };
         collect(&mut ended);
@@ -40,7 +41,7 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
                             return 1;
                         }
                         match fork.role {
-                            Role::Zygote => fresh_resident_kb(&mut engine, &sealing).map(|kb| resident_kb = kb),
+                            Role::Zygote => memory_of_fresh(&mut engine, &sealing).map(|memory| fresh = memory),
                             Role::Call => compartment::serve_one(engine, channel, &fork, &sealing),
                             Role::Serve => compartment::serve_many(engine, channel, &sealing),
                         }
@@ -51,7 +52,7 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
             },
             (Kind::Freeze, Some(file)) => freeze(&mut engine, &sealing, file, &frame.body),
             (Kind::Load, _) => load(&mut engine, &frame),
-            (Kind::Reap, _) => reap(&mut ended, frame.id, resident_kb),
+            (Kind::Reap, _) => reap(&mut ended, frame.id, fresh),
             _ => Err(Gone),
         };
         if done.is_err() {
@@ -60,10 +61,10 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
     }
 }
 
-/// Resident memory of a fork that has done nothing yet: what the peaks of others are counted from.
-fn fresh_resident_kb(engine: &mut Engine, sealing: &Sealing) -> Result<u64, Gone> {
+/// Memory of a fork that has done nothing yet: what that of others is counted from.
+fn memory_of_fresh(engine: &mut Engine, sealing: &Sealing) -> Result<Memory, Gone> {
     match process::fork_with_pidfd().map_err(|_| Gone)? {
-        process::Fork::Parent(forked) => process::wait(forked.pid).map(|exit| exit.peak_rss_kb).map_err(|_| Gone),
+        process::Fork::Parent(forked) => process::wait(forked.pid).map(|exit| exit.memory).map_err(|_| Gone),
         process::Fork::Child => {
             compartment::touch(engine, sealing);
             isolate_engine::exit_now(0)
@@ -159,7 +160,7 @@ fn collect(ended: &mut HashMap<i32, Exit>) {
     }
 }
 
-fn reap(ended: &mut HashMap<i32, Exit>, id: u32, resident_kb: u64) -> Result<(), Gone> {
+fn reap(ended: &mut HashMap<i32, Exit>, id: u32, fresh: Memory) -> Result<(), Gone> {
     let pid = i32::try_from(id).map_err(|_| Gone)?;
     let exit = match ended.remove(&pid) {
         Some(exit) => Some(exit),
@@ -171,7 +172,7 @@ fn reap(ended: &mut HashMap<i32, Exit>, id: u32, resident_kb: u64) -> Result<(),
             code: exit.code,
             signal: exit.signal,
             cpu_us: u64::try_from(exit.cpu.as_micros()).unwrap_or(u64::MAX),
-            memory_kb: exit.peak_rss_kb.saturating_sub(resident_kb),
+            memory_kb: memory_since(exit.memory, fresh),
         },
         None => Ended { code: Some(0), signal: None, cpu_us: 0, memory_kb: 0 },
     };

@@ -148,7 +148,43 @@ pub struct Exit {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub cpu: Duration,
+    pub memory: Memory,
+}
+
+/// What a process has taken of memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The most that it ever had resident.
     pub peak_rss_kb: u64,
+    /// Pages that it touched for the first time, or again after it had given them back.
+    pub faults: u64,
+}
+
+impl Memory {
+    /// Of this process.
+    pub fn of_self() -> Memory {
+        let mut usage = empty_usage();
+        // SAFETY: the call writes one rusage, which `usage` is; it cannot fail for RUSAGE_SELF and a valid pointer.
+        unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+        Memory::of(&usage)
+    }
+
+    fn of(usage: &libc::rusage) -> Memory {
+        let faults = usage.ru_minflt.unsigned_abs() + usage.ru_majflt.unsigned_abs();
+        Memory { peak_rss_kb: usage.ru_maxrss.unsigned_abs(), faults }
+    }
+
+    /// KiB that were resident beyond `before`.
+    pub fn resident_since(self, before: Memory) -> u64 {
+        self.peak_rss_kb.saturating_sub(before.peak_rss_kb)
+    }
+
+    /// KiB of pages that were touched since `before`, as far as they were resident at once. Code in huge pages, which is
+    /// everybody's, hardly counts. Only where memory of its own comes in small pages.
+    pub fn touched_since(self, before: Memory) -> u64 {
+        const PAGE_KB: u64 = 4;
+        self.resident_since(before).min(self.faults.saturating_sub(before.faults) * PAGE_KB)
+    }
 }
 
 /// Collects any child that has ended; `None` when none has, or there are no children.
@@ -178,7 +214,7 @@ fn wait4(pid: i32, options: libc::c_int) -> io::Result<(i32, Exit)> {
         code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
         signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
-        peak_rss_kb: usage.ru_maxrss.unsigned_abs(),
+        memory: Memory::of(&usage),
     };
     Ok((pid, exit))
 }
@@ -223,14 +259,6 @@ pub(crate) fn clock(id: libc::clockid_t) -> io::Result<Duration> {
     // SAFETY: the call writes one timespec, which `time` is.
     check(unsafe { libc::clock_gettime(id, &raw mut time) })?;
     Ok(Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0)))
-}
-
-/// The most memory that this process ever had resident.
-pub fn peak_rss_kb() -> u64 {
-    let mut usage = empty_usage();
-    // SAFETY: the call writes one rusage, which `usage` is; it cannot fail for RUSAGE_SELF and a valid pointer.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-    usage.ru_maxrss.unsigned_abs()
 }
 
 fn empty_usage() -> libc::rusage {

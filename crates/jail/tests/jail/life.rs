@@ -110,7 +110,7 @@ pub fn the_cpu_timer_kills_a_sealed_child() {
         });
         let exit = process::wait(killed.pid).expect("a child");
         assert!(exit.cpu >= Duration::from_millis(10) && exit.cpu < Duration::from_millis(2500), "{exit:?}");
-        assert!(exit.peak_rss_kb > 100, "{exit:?}");
+        assert!(exit.memory.peak_rss_kb > 100, "{exit:?}");
         say(&format!("{:?} {:?}", exit.code, exit.signal));
     });
     assert_eq!(said, format!("None Some({})", libc::SIGPROF));
