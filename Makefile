@@ -49,10 +49,15 @@ conformance: build ## the protocol's official suite, both eras, against a server
 	@scripts/conformance.sh
 
 .PHONY: bench
-bench: build ## the wall beside its peers, in one run; writes docs/benchmarks.md
-	@$(CARGO) build --release --locked -p bench-isolate
+bench: build ## wall, gateway and fairness beside their peers; writes docs/benchmarks.md, fails where a promise is missed
+	@$(CARGO) build --release --locked -p bench-isolate -p bench-gateway
 	@bench/setup.sh
-	@$(shell realpath target/v8/node/bin/node 2>/dev/null || echo node) bench/run.mjs --write-docs
+	@bench/gateway-setup.sh
+	@missed=0; \
+	$$(realpath target/v8/node/bin/node) bench/run.mjs --write-docs || missed=1; \
+	$(RELEASE)/bench-gateway --write-docs || missed=1; \
+	$(RELEASE)/bench-gateway fairness --write-docs || missed=1; \
+	exit $$missed
 
 .PHONY: soak
 soak: build ## 100,000 calls with a fresh process each; memory must stay flat

@@ -1,6 +1,7 @@
 //! `bulkhead deploy`, `deployments` and `rollback`: versions of a server.
 
-use super::names::{self, Place};
+use super::names::{self, Place, Target};
+use super::project::Project;
 use super::table::{Table, field, when};
 use super::{print_answer, print_text, print_value, talk, with_host};
 use crate::client::{Client, ClientError, Connection};
@@ -10,28 +11,32 @@ use policy::{Boundary, LimitName, Limits};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// As long as initialisation may take on any host, and a queue before it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Deploy a file as a server, and create the server if it is new.
+/// Deploy a project or a file as a server, and create the server if it is new.
 ///
+/// A project is a directory with a `bulkhead.toml`, which says everything that is said by flags for a single file.
 /// The code is initialised behind its wall first; what does not initialise is refused with the reason and changes
 /// nothing. The endpoint goes to stdout.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
+    bulkhead deploy --server acme\n  \
+    bulkhead deploy projects/search --server acme/search-beta\n  \
     bulkhead deploy examples/prices.js --server acme/prices\n  \
     bulkhead deploy server.js --server acme/search --boundary session --limit memory_mb=256\n  \
     bulkhead deploy server.js --server acme/search --json | jq -r .url")]
 pub struct Deploy {
-    /// The server: a JavaScript file
-    file: PathBuf,
-    /// Whose it is and what it is called
-    #[arg(long, value_name = "TENANT/NAME", value_parser = names::place)]
-    server: Place,
+    /// The server: a directory with a `bulkhead.toml`, or a JavaScript file
+    #[arg(default_value = ".")]
+    path: PathBuf,
+    /// Whose it is and what it is called; a project has a name of its own
+    #[arg(long, value_name = "TENANT[/NAME]", value_parser = names::target)]
+    server: Target,
     /// How much shares one compartment [default: call]
     #[arg(long, value_parser = |text: &str| text.parse::<Boundary>())]
     boundary: Option<Boundary>,
@@ -62,30 +67,51 @@ impl Deploy {
             #[serde(default)]
             surface: Value,
         }
-        let order = json!({ "source": self.source()?, "manifest": self.manifest() });
-        let Place { tenant, server } = &self.server;
+        let Plan { place, file, manifest } = self.plan()?;
+        let order = json!({ "source": read(&file)?, "manifest": manifest });
+        let Place { tenant, server } = &place;
         let request = client.admin(Method::POST, &["tenants", tenant, "servers", server, "deployments"], &[]);
         let request = request.header("content-type", "application/json").body(order.to_string());
         let made: Made = client.read(&client.answer_within(PATIENCE, request).await?)?;
         if self.json {
-            let server = self.server.to_string();
+            let server = place.to_string();
             return Ok(print_value(&json!({ "server": server, "deployment": made.deployment, "url": made.url })));
         }
         let tools = made.surface["tools"].as_array().map_or(0, Vec::len);
         let count = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
-        talk(&format!("`{}` runs deployment {} with {count}", self.server, made.deployment));
+        talk(&format!("`{place}` runs deployment {} with {count}", made.deployment));
         Ok(print_text(&super::table::cell(&made.url)))
     }
 
-    fn source(&self) -> Result<String, ClientError> {
-        let bytes = source::read(&self.file, Limits::MOST.source_kb).map_err(unusable)?;
-        String::from_utf8(bytes)
-            .map_err(|_| ClientError::usage("bad_file", format!("`{}` is not UTF-8", self.file.display())))
+    fn plan(&self) -> Result<Plan, ClientError> {
+        let Target { tenant, server } = self.server.clone();
+        if self.path.is_dir() {
+            let flags = self.boundary.is_some() || self.wall.is_some() || self.jit || !self.limits.is_empty();
+            if flags {
+                let message = "a project's `bulkhead.toml` says boundary, wall, jit and limits; change it there";
+                return Err(ClientError::usage("bad_flags", message));
+            }
+            let Project { manifest, entry } = Project::read(&self.path)?;
+            let server = server.unwrap_or_else(|| manifest.name.to_string());
+            let asked = json!({
+                "file_name": source::file_name(&entry),
+                "wall": manifest.wall,
+                "boundary": manifest.boundary,
+                "jit": manifest.jit,
+                "limits": manifest.limits,
+            });
+            return Ok(Plan { place: Place { tenant, server }, file: entry, manifest: asked });
+        }
+        let Some(server) = server else {
+            let message = "a single file has no name; write `--server TENANT/NAME`";
+            return Err(ClientError::usage("bad_name", message));
+        };
+        Ok(Plan { place: Place { tenant, server }, file: self.path.clone(), manifest: self.manifest() })
     }
 
     /// Only what was asked for: the host knows the rest.
     fn manifest(&self) -> Value {
-        let mut manifest = Map::from_iter([("file_name".to_owned(), json!(source::file_name(&self.file)))]);
+        let mut manifest = Map::from_iter([("file_name".to_owned(), json!(source::file_name(&self.path)))]);
         if let Some(boundary) = self.boundary {
             manifest.insert("boundary".to_owned(), json!(boundary));
         }
@@ -102,6 +128,18 @@ impl Deploy {
         }
         Value::Object(manifest)
     }
+}
+
+/// What goes where.
+struct Plan {
+    place: Place,
+    file: PathBuf,
+    manifest: Value,
+}
+
+fn read(file: &Path) -> Result<String, ClientError> {
+    let bytes = source::read(file, Limits::MOST.source_kb).map_err(unusable)?;
+    String::from_utf8(bytes).map_err(|_| ClientError::usage("bad_file", format!("`{}` is not UTF-8", file.display())))
 }
 
 fn unusable(error: SourceError) -> ClientError {

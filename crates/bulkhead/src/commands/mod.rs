@@ -8,6 +8,7 @@ mod host;
 mod key;
 mod logs;
 mod names;
+mod project;
 mod quota;
 mod server;
 mod table;
@@ -20,6 +21,7 @@ pub use deploy::{Deploy, Deployments, Rollback};
 pub use host::{Host, LimitsCommand, Reload};
 pub use key::Key;
 pub use logs::Logs;
+pub use project::Init;
 pub use server::Server;
 pub use tenant::Tenant;
 

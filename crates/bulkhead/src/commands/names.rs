@@ -26,6 +26,20 @@ pub fn place(text: &str) -> Result<Place, String> {
     Ok(Place { tenant: tenant(tenant_name)?, server: tenant(server)? })
 }
 
+/// A tenant, and a server of theirs unless something else names it: `acme`, or `acme/prices`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub tenant: String,
+    pub server: Option<String>,
+}
+
+pub fn target(text: &str) -> Result<Target, String> {
+    match text.contains('/') {
+        true => place(text).map(|Place { tenant, server }| Target { tenant, server: Some(server) }),
+        false => tenant(text).map(|tenant| Target { tenant, server: None }),
+    }
+}
+
 /// What the host calls a key or a deployment.
 pub fn id(text: &str) -> Result<String, String> {
     let fits =

@@ -143,6 +143,11 @@ impl Run {
         self
     }
 
+    pub fn in_folder(mut self, folder: &str) -> Run {
+        self.dir = Some(folder.into());
+        self
+    }
+
     /// Nobody reads what it prints.
     pub fn into_closed_pipe(mut self) -> Run {
         self.print_to = Some(Stdout::ClosedPipe);

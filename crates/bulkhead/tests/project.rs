@@ -1,0 +1,133 @@
+//! A project from its first file to its first call.
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::fake::{FakeHost, json as answer};
+use support::host::Host;
+use support::{Dir, Run, bulkhead, root};
+
+fn output(run: &Run) -> Value {
+    assert_eq!(run.code, 0, "{run:?}");
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("stdout is not JSON: {error}\n{run:?}"))
+}
+
+/// A project, and where it is.
+fn project(dir: &Dir, name: &str) -> String {
+    let path = dir.path(name).to_string_lossy().into_owned();
+    let made = output(&bulkhead(["init", &path, "--json"]));
+    assert_eq!(made["name"], name);
+    path
+}
+
+fn host() -> FakeHost {
+    FakeHost::start(|_| answer(201, json!({ "server": "x", "deployment": "d1", "url": "http://h/mcp", "surface": {} })))
+}
+
+fn deploy<'a>(host: &FakeHost, args: impl IntoIterator<Item = &'a str>) -> Run {
+    let args = ["deploy"].into_iter().chain(args);
+    bulkhead(args).with_env("BULKHEAD_URL", &host.url()).with_env("BULKHEAD_KEY", "bh_deploy_x").now()
+}
+
+#[test]
+fn what_init_writes_runs() {
+    let dir = Dir::new();
+    let path = project(&dir, "search");
+    let server = format!("{path}/server.js");
+    let greeted = bulkhead(["exec", &server, "greet", r#"{"name": "you"}"#]);
+    assert_eq!((greeted.code, greeted.stdout.trim()), (0, r#""Hello, you!""#), "{greeted:?}");
+
+    let host = Host::start(&dir, "");
+    let keys = output(&host.operate(["tenant", "create", "acme", "--json"]));
+    let key = |name: &str| keys[name].as_str().unwrap().to_owned();
+    let made = output(&host.run(&key("deploy_key"), ["deploy", &path, "--server", "acme", "--json"]));
+    assert_eq!(made["server"], "acme/search");
+    let call = host.run(&key("call_key"), ["call", "acme/search", "greet", r#"{"name": "you"}"#]);
+    assert_eq!((call.code, call.stdout.trim()), (0, "Hello, you!"), "{call:?}");
+    assert_eq!(host.stop().0, Some(0));
+}
+
+#[test]
+fn init_changes_nothing_that_is_there() {
+    let dir = Dir::new();
+    let path = project(&dir, "search");
+    std::fs::remove_file(format!("{path}/bulkhead.toml")).unwrap();
+    std::fs::write(format!("{path}/server.js"), "mine").unwrap();
+    let again = bulkhead(["init", &path, "--json"]);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.stdout.contains("server.js` is there already"), "{again:?}");
+    assert_eq!(std::fs::read_to_string(format!("{path}/server.js")).unwrap(), "mine");
+    assert!(!dir.path("search/bulkhead.toml").exists(), "all or nothing");
+    let odd = dir.path("Not A Name").to_string_lossy().into_owned();
+    assert_eq!(bulkhead(["init", &odd]).code, 64);
+    assert!(!dir.path("Not A Name").exists());
+    assert_eq!(bulkhead(["init", &odd, "--name", "fine"]).code, 0);
+}
+
+#[test]
+fn a_project_says_what_flags_say_for_a_file() {
+    let dir = Dir::new();
+    let path = project(&dir, "search");
+    let manifest = "name = 'search'\ndescription = 'x'\nentry = 'server.js'\nboundary = 'session'\njit = true\n[limits]\ncpu_ms = 9\n";
+    std::fs::write(format!("{path}/bulkhead.toml"), manifest).unwrap();
+    let host = host();
+    assert_eq!(output(&deploy(&host, [&*path, "--server", "acme", "--json"]))["server"], "acme/search");
+    let asked = host.asked().remove(0);
+    assert_eq!(asked.target, "/admin/v1/tenants/acme/servers/search/deployments");
+    let sent = asked.json()["manifest"].clone();
+    assert_eq!(
+        (&sent["file_name"], &sent["boundary"], &sent["jit"], &sent["limits"]["cpu_ms"]),
+        (&json!("server.js"), &json!("session"), &json!(true), &json!(9))
+    );
+    assert_eq!(asked.json()["source"], std::fs::read_to_string(format!("{path}/server.js")).unwrap());
+
+    // Under another name, from the directory itself.
+    let from_there = bulkhead(["deploy", "--server", "acme/beta", "--json"]);
+    let from_there = from_there.with_env("BULKHEAD_URL", &host.url()).with_env("BULKHEAD_KEY", "k");
+    let from_there = from_there.in_folder(&path).now();
+    assert_eq!(output(&from_there)["server"], "acme/beta");
+    host.asked();
+
+    for args in [
+        &[&*path, "--server", "acme", "--boundary", "call"][..],
+        &[&*path, "--server", "acme", "--limit", "cpu_ms=1"],
+        &[&format!("{path}/server.js"), "--server", "acme"],
+        &[&*path, "--server", "acme/x/y"],
+        &[&dir.path("").to_string_lossy(), "--server", "acme"],
+    ] {
+        assert_eq!(deploy(&host, args.iter().copied()).code, 64, "{args:?}");
+    }
+    assert!(host.asked().is_empty());
+}
+
+#[test]
+fn a_manifest_that_makes_no_sense_is_told_where() {
+    let dir = Dir::new();
+    let path = project(&dir, "search");
+    let file = format!("{path}/bulkhead.toml");
+    let host = host();
+    let refused = |manifest: &str| {
+        std::fs::write(&file, manifest).unwrap();
+        let run = deploy(&host, [&*path, "--server", "acme"]);
+        assert_eq!(run.code, 64, "{run:?}");
+        run.stderr.replace(&file, "FILE")
+    };
+    assert_snapshot!(refused("name = 'search'\nentyr = 'server.js'\n[limits]\ncpu_ms = 0\n"), @r#"
+    error: FILE:1:1: entry: this key is needed; such as `entry = "server.js"`
+      FILE:2:1: entyr: there is no such key; did you mean `entry`?
+      FILE:4:10: limits.cpu_ms: `0` is not between 1 and 60000
+    "#);
+    assert_snapshot!(refused("name = 'search'\nentry = 'server.js'\negress = ['api.example.com']\n"), @"error: FILE: `egress`: compartments have no network yet, so it must be empty");
+    assert_snapshot!(refused("name = 'search'\nentry = '../server.js'\n"), @"error: FILE:2:9: entry: `../server.js` leads out of the project, a path below it is needed");
+    std::os::unix::fs::symlink("/etc/passwd", format!("{path}/link.js")).unwrap();
+    assert_snapshot!(refused("name = 'search'\nentry = 'link.js'\n"), @"error: FILE: `entry`: `link.js` leads out of the project");
+    assert!(host.asked().is_empty());
+}
+
+#[test]
+fn every_key_of_the_manifest_is_in_the_docs() {
+    let docs = std::fs::read_to_string(root().join("docs/authoring.md")).unwrap();
+    let reference = bundle::Manifest::reference();
+    assert!(docs.contains(&reference), "docs/authoring.md lacks this:\n{reference}");
+}

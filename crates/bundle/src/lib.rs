@@ -1,0 +1,35 @@
+#![forbid(unsafe_code)]
+//! What an author uploads, and what it is held to. Pure functions: no files, no network, no clock.
+//!
+//! - [`Manifest`]: the author's `bulkhead.toml`.
+//! - [`Lock`]: what a deployment shows, may do and is made of, as canonical JSON with one digest.
+//! - [`Seal`]: who vouches for a lock.
+//! - [`BulkheadLock`]: both, as the file `bulkhead.lock`.
+//! - [`Drift`]: what differs between two locks.
+//! - [`check`]: whether files are those that a lock names.
+
+mod canonical;
+mod check;
+mod drift;
+mod file;
+mod hex;
+mod host;
+mod lock;
+mod manifest;
+mod seal;
+mod surface;
+mod text;
+mod word;
+
+pub use canonical::{canonical, canonical_digest};
+pub use check::{Mismatch, check};
+pub use drift::{Change, Drift, Kind};
+pub use file::{BulkheadLock, FileError};
+pub use hex::{Digest, Hex, PublicKey, Signature};
+pub use host::Host;
+pub use lock::{File, Lock, LockError, LockedLimits, Replayed};
+pub use manifest::{Manifest, ManifestError, Problem, Wall};
+pub use seal::{MacKey, PublisherKey, Seal, SealError};
+pub use surface::{Surface, SurfaceError};
+pub use text::{is_hidden, visible};
+pub use word::{FilePath, KeyId, SecretName, ServerName, Wrong};

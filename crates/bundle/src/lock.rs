@@ -1,0 +1,205 @@
+//! What a deployment shows, may do and is made of.
+
+use crate::canonical::{Excess, canonical, difference, digest, measure};
+use crate::text::message;
+use crate::{Digest, FilePath, Host, Manifest, SecretName, ServerName, Surface, Wall, Wrong};
+use policy::{Boundary, LimitName, Limits, UnknownLimit};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+const VERSION: u64 = 1;
+const LARGEST: usize = 1 << 20;
+/// The parser's own limit is 128, and the file `bulkhead.lock` puts one level around a lock.
+const DEEPEST: u64 = 100;
+
+/// What a deployment shows, may do and is made of, and which lock it replaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    pub server: ServerName,
+    pub surface: Surface,
+    pub egress: BTreeSet<Host>,
+    pub secrets: BTreeSet<SecretName>,
+    pub limits: LockedLimits,
+    pub wall: Wall,
+    pub boundary: Boundary,
+    pub jit: bool,
+    pub files: BTreeMap<FilePath, File>,
+    /// The lock that this one replaces. So it is one step that is sealed, and an old upload cannot be repeated.
+    pub previous: Option<Digest>,
+}
+
+/// A file of a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub sha256: Digest,
+    pub size: u64,
+}
+
+impl File {
+    pub fn of(bytes: &[u8]) -> File {
+        File { sha256: digest(bytes), size: bytes.len() as u64 }
+    }
+}
+
+/// Limits as they are written down: a lock from before a limit existed does not name it, and keeps its digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<String, u64>")]
+pub struct LockedLimits(BTreeMap<String, u64>);
+
+impl LockedLimits {
+    /// All limits; those that are not named have their defaults.
+    pub fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        for name in LimitName::ALL.iter().copied() {
+            limits.set(name, self.0.get(name.as_str()).copied().unwrap_or(limits.get(name)));
+        }
+        limits
+    }
+}
+
+impl From<&Limits> for LockedLimits {
+    fn from(limits: &Limits) -> LockedLimits {
+        LockedLimits(LimitName::ALL.iter().map(|name| (name.to_string(), limits.get(*name))).collect())
+    }
+}
+
+impl TryFrom<BTreeMap<String, u64>> for LockedLimits {
+    type Error = UnknownLimit;
+
+    fn try_from(map: BTreeMap<String, u64>) -> Result<LockedLimits, UnknownLimit> {
+        map.keys().try_for_each(|name| name.parse::<LimitName>().map(|_| ()))?;
+        Ok(LockedLimits(map))
+    }
+}
+
+/// Why something is no lock.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LockError {
+    #[error("the lock is too large: it has {bytes} bytes, {most} are allowed")]
+    TooLarge { bytes: usize, most: usize },
+    #[error("the lock is nested deeper than {most} levels")]
+    TooDeep { most: u64 },
+    #[error("the lock cannot be read: {0}")]
+    Unreadable(String),
+    #[error("locks of version {0} are not known here, only those of version 1")]
+    Version(u64),
+    #[error("the lock is not in its canonical form, from byte {at} on")]
+    NotCanonical { at: usize },
+    #[error("`{0}` is a file and a directory")]
+    FileAndDirectory(FilePath),
+    #[error("a file cannot be named like this: {0}")]
+    BadPath(#[from] Wrong),
+}
+
+/// The lock is not for the step that it was used for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the lock replaces {}, but what is deployed is {}", named(.replaces), named(.deployed))]
+pub struct Replayed {
+    pub replaces: Option<Digest>,
+    pub deployed: Option<Digest>,
+}
+
+fn named(digest: &Option<Digest>) -> String {
+    digest.map_or("nothing".to_owned(), |digest| digest.to_string())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wire {
+    version: u64,
+    server: ServerName,
+    surface: Surface,
+    egress: BTreeSet<Host>,
+    secrets: BTreeSet<SecretName>,
+    limits: LockedLimits,
+    wall: Wall,
+    boundary: Boundary,
+    jit: bool,
+    files: BTreeMap<FilePath, File>,
+    previous: Option<Digest>,
+}
+
+impl Lock {
+    /// The lock of a project: what its author asks for, what its code showed, and its files.
+    pub fn new<B: AsRef<[u8]>>(
+        manifest: &Manifest,
+        surface: Surface,
+        files: &BTreeMap<String, B>,
+        previous: Option<Digest>,
+    ) -> Result<Lock, LockError> {
+        let files = files.iter().map(|(path, bytes)| Ok((path.parse()?, File::of(bytes.as_ref()))));
+        let lock = Lock {
+            server: manifest.name.clone(),
+            surface,
+            egress: manifest.egress.clone(),
+            secrets: manifest.secrets.clone(),
+            limits: LockedLimits::from(&manifest.limits),
+            wall: manifest.wall,
+            boundary: manifest.boundary,
+            jit: manifest.jit,
+            files: files.collect::<Result<_, Wrong>>()?,
+            previous,
+        };
+        // What is made can be read.
+        Lock::parse(&lock.bytes())
+    }
+
+    /// Reads a lock. Anything but its one canonical form is refused, to the byte.
+    pub fn parse(bytes: &[u8]) -> Result<Lock, LockError> {
+        measure(bytes, LARGEST, DEEPEST).map_err(|excess| match excess {
+            Excess::Large { bytes, most } => LockError::TooLarge { bytes, most },
+            Excess::Deep(most) => LockError::TooDeep { most },
+        })?;
+        let wire = serde_json::from_slice::<Wire>(bytes);
+        let wire = wire.map_err(|error| LockError::Unreadable(message(&error.to_string())))?;
+        if wire.version != VERSION {
+            return Err(LockError::Version(wire.version));
+        }
+        let Wire { server, surface, egress, secrets, limits, wall, boundary, jit, files, previous, .. } = wire;
+        let lock = Lock { server, surface, egress, secrets, limits, wall, boundary, jit, files, previous };
+        // Whatever was dropped, sorted or filled in on the way shows here.
+        if let Some(at) = difference(&lock.bytes(), bytes) {
+            return Err(LockError::NotCanonical { at });
+        }
+        let parents = |path: &str| path.match_indices('/').map(|(at, _)| path[..at].to_owned()).collect::<Vec<_>>();
+        for parent in lock.files.keys().flat_map(|path| parents(path.as_str())) {
+            if let Some((path, _)) = lock.files.get_key_value(parent.as_str()) {
+                return Err(LockError::FileAndDirectory(path.clone()));
+            }
+        }
+        Ok(lock)
+    }
+
+    /// The canonical form.
+    pub fn bytes(&self) -> Vec<u8> {
+        canonical(&self.value())
+    }
+
+    /// What is sealed.
+    pub fn digest(&self) -> Digest {
+        digest(&self.bytes())
+    }
+
+    /// Refuses a lock that was made to replace another one than the one that is deployed.
+    pub fn follows(&self, deployed: Option<Digest>) -> Result<(), Replayed> {
+        if self.previous == deployed { Ok(()) } else { Err(Replayed { replaces: self.previous, deployed }) }
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        json!({
+            "version": VERSION,
+            "server": self.server,
+            "surface": self.surface,
+            "egress": self.egress,
+            "secrets": self.secrets,
+            "limits": self.limits,
+            "wall": self.wall,
+            "boundary": self.boundary,
+            "jit": self.jit,
+            "files": self.files,
+            "previous": self.previous,
+        })
+    }
+}
