@@ -95,8 +95,8 @@ struct Acknowledged {
 /// Deploys, makes and revokes keys and calls, each over a connection of its own, until the host is no more.
 fn busy_until_killed(host: Host, keys: &Keys, version: &mut u32, patience: Duration) -> Acknowledged {
     let url = host.url.clone();
-    let killed = AtomicBool::new(false);
-    let (url, killed) = (&url, &killed);
+    let (killed, deployed, keyed, called) = <(AtomicBool, AtomicBool, AtomicBool, AtomicBool)>::default();
+    let (url, killed, deployed, keyed, called) = (&url, &killed, &deployed, &keyed, &called);
     let again = || !killed.load(Ordering::SeqCst);
     let mut first = *version;
     std::thread::scope(|scope| {
@@ -107,6 +107,7 @@ fn busy_until_killed(host: Host, keys: &Keys, version: &mut u32, patience: Durat
                 first += 1;
                 let Ok(made) = deploy(&mut connection, &keys.admin, first) else { break };
                 assert_eq!(made.status, 201, "{made:?}");
+                deployed.store(true, Ordering::SeqCst);
                 done.push((first, made.json()["deployment"].as_str().unwrap().to_owned()));
             }
             (first, done)
@@ -129,6 +130,7 @@ fn busy_until_killed(host: Host, keys: &Keys, version: &mut u32, patience: Durat
                 let path = format!("/keys/{}", key.0);
                 let Ok(answer) = admin(&mut connection, &keys.admin, "DELETE", &path, &Value::Null) else { break };
                 assert_eq!(answer.status, 204, "{answer:?}");
+                keyed.store(true, Ordering::SeqCst);
                 revoked.push(key);
             }
             (made, revoked)
@@ -139,10 +141,12 @@ fn busy_until_killed(host: Host, keys: &Keys, version: &mut u32, patience: Durat
             while again() {
                 let Ok(answer) = echo(&mut connection, &keys.call) else { break };
                 assert_eq!(answer.status, 200, "{answer:?}");
+                called.store(true, Ordering::SeqCst);
                 calls += 1;
             }
             calls
         });
+        until("everybody is busy", || [deployed, keyed, called].iter().all(|done| done.load(Ordering::SeqCst)));
         std::thread::sleep(patience);
         host.kill();
         killed.store(true, Ordering::SeqCst);
@@ -160,9 +164,8 @@ fn nothing_that_was_acknowledged_is_lost_with_the_process() {
     let mut all = Acknowledged::default();
     for round in 0..6 {
         // Another moment each time.
-        let patience = Duration::from_millis(300 + 137 * round);
+        let patience = Duration::from_millis(37 * round * round);
         let done = busy_until_killed(host, &keys, &mut version, patience);
-        assert!(!done.deployments.is_empty() && !done.keys.is_empty(), "round {round}: it did nothing in {patience:?}");
         all.calls += done.calls;
         verify(&dir);
         host = Host::start(&dir, "");
@@ -447,13 +450,13 @@ fn who_takes_nothing_is_cut_off() {
         ("mcp-method", "tools/call"),
         ("mcp-name", "echo"),
     ];
-    let before = metric(&host, "bulkhead_connections");
+    until("two connections", || metric(&host, "bulkhead_connections") == 2);
     let message = support::http::call_message("echo", &json!({ "size": 900_000 })).to_string();
     for _ in 0..40 {
         deaf.send("POST", "/acme/echo/mcp", &headers, &message).unwrap();
     }
     serves(&host, &keys);
-    until("it is cut off", || metric(&host, "bulkhead_connections") < before);
+    until("it is cut off", || metric(&host, "bulkhead_connections") == 1);
     let mut received = 0;
     while deaf.receive().is_ok() {
         received += 1;

@@ -5,3 +5,4 @@ mod host;
 mod legacy;
 mod modern;
 mod records;
+mod tokens;

@@ -41,7 +41,7 @@ fn every_call_leaves_a_line_however_it_ends() {
         assert_eq!(call("add", json!({ "a": "x" })).await.result()["isError"], true);
         assert_eq!(call("spin", json!({})).await.result()["_meta"]["bulkhead/error"]["code"], "cpu_limit");
         // Somebody who hangs up.
-        let impatient = tokio::time::timeout(Duration::from_millis(300), call("wait", json!({}))).await;
+        let impatient = tokio::time::timeout(Duration::from_secs(3), call("wait", json!({}))).await;
         assert!(impatient.is_err());
         until("the fourth line", || lines(&tenant).len() == 4).await;
         let lines = lines(&tenant);

@@ -116,6 +116,37 @@ pub fn the_cpu_timer_kills_a_sealed_child() {
     assert_eq!(said, format!("None Some({})", libc::SIGPROF));
 }
 
+/// What a child takes is seen from inside and from outside; what it takes again and again counts as long as it is there.
+pub fn memory_is_what_was_touched() {
+    let large = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if large.is_ok_and(|large| large.contains("[always]")) {
+        println!("skipped: this kernel gives large pages to who does not ask for them");
+        return;
+    }
+    let said = ask(None, |_| {
+        let take = |times: usize| {
+            move || {
+                let before = process::Memory::of_self();
+                for _ in 0..times {
+                    let block = std::hint::black_box(vec![1_u8; 8 << 20]);
+                    drop(block);
+                }
+                let taken = process::Memory::of_self().touched_since(before);
+                assert!((8 << 10..9 << 10).contains(&taken), "{taken} KiB in {times} times");
+            }
+        };
+        let fresh = process::wait(fork(|| {}).pid).expect("a child").memory;
+        for times in [1, 5] {
+            let exit = process::wait(fork(take(times)).pid).expect("a child");
+            assert_eq!(exit.code, Some(0), "{exit:?}");
+            let taken = exit.memory.touched_since(fresh);
+            assert!((8 << 10..9 << 10).contains(&taken), "{taken} KiB: {exit:?} beside {fresh:?}");
+        }
+        say("counted");
+    });
+    assert_eq!(said, "counted");
+}
+
 /// Pid 1 of a pid namespace is deaf to the timer, so it needs the limit that kills.
 pub fn only_the_cpu_limit_kills_init() {
     let confinement = Confinement { cpu_seconds: 1, ..CONFINEMENT };

@@ -53,6 +53,7 @@ const CASES: &[Case] = cases![
     BOTH life::children_die_with_their_zygote_and_only_they,
     BOTH life::everything_dies_with_init,
     BOTH life::the_cpu_timer_kills_a_sealed_child,
+    BOTH life::memory_is_what_was_touched,
     BOTH life::only_the_cpu_limit_kills_init,
     BOTH life::a_sealed_child_can_be_stopped_while_it_waits,
     BOTH life::an_ignored_sigchld_loses_no_status,
