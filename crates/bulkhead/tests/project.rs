@@ -126,6 +126,41 @@ fn a_manifest_that_makes_no_sense_is_told_where() {
 }
 
 #[test]
+fn a_diff_shows_what_an_eye_would_miss() {
+    let dir = Dir::new();
+    let host = Host::start(&dir, "");
+    let keys = output(&host.operate(["tenant", "create", "acme", "--json"]));
+    let key = keys["deploy_key"].as_str().unwrap();
+    let diff = |args: &[&str]| host.run(key, ["diff", "acme/s"].into_iter().chain(args.iter().copied())).now();
+    let server = |tools: &str, flags: &[&str]| {
+        let file = dir.file("s.js", &format!("export default {{ tools: {{ {tools} }} }}"));
+        let args = ["deploy", &file, "--server", "acme/s", "--json"].into_iter().chain(flags.iter().copied());
+        output(&host.run(key, args))["deployment"].as_str().unwrap().to_owned()
+    };
+    let first = server("get: { description: 'Gets it', run() {} }", &[]);
+    assert_eq!(diff(&["--json"]).code, 1, "there is only one");
+    let second = server(
+        "get: { description: 'Gets it\\u200b\\u202e', run() {} }, put: { run() {} }",
+        &["--limit", "cpu_ms=60", "--boundary", "server"],
+    );
+    assert_snapshot!(diff(&[]).stdout, @r#"
+    ~ tool "get" description changed at "/surface/tools/0/description": "Gets it" → "Gets it\u{200b}\u{202e}"
+    + tool "put" added at "/surface/tools/1": {"inputSchema":{"type":"object"},"name":"put"}
+    ~ limit "cpu_ms" raised at "/limits/cpu_ms": 50 → 60
+    ~ boundary changed at "/boundary": "call" → "server"
+    "#);
+    let told = output(&diff(&[&first, &second, "--json"]));
+    assert_eq!((&told["old"], &told["new"]), (&json!(first), &json!(second)));
+    let seen: Vec<_> =
+        told["changes"].as_array().unwrap().iter().map(|change| change["kind"].as_str().unwrap()).collect();
+    assert_eq!(seen, ["description_changed", "tool_added", "limit_raised", "boundary_changed"]);
+    let same = diff(&[&second, &second]);
+    assert_eq!((same.code, same.stdout.as_str()), (0, ""), "{same:?}");
+    assert_eq!(diff(&["nothing"]).code, 1);
+    assert_eq!(host.stop().0, Some(0));
+}
+
+#[test]
 fn every_key_of_the_manifest_is_in_the_docs() {
     let docs = std::fs::read_to_string(root().join("docs/authoring.md")).unwrap();
     let reference = bundle::Manifest::reference();

@@ -58,6 +58,7 @@ const TABLE: &[Row] = &[
     ("DELETE", "/admin/v1/tenants/{tenant}/servers/{server}",                 [401, 401, 401, 401,  403, 403, 204,  404, 404,  204]),
     ("POST",   "/admin/v1/tenants/{tenant}/servers/{server}/deployments",     [401, 401, 401, 401,  403, 415, 415,  404, 404,  415]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/deployments",     [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
+    ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/deployments/{id}", [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
     ("POST",   "/admin/v1/tenants/{tenant}/servers/{server}/deployments/{id}/activate",
                                                                               [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/logs",            [401, 401, 401, 401,  200, 200, 200,  404, 404,  200]),

@@ -170,7 +170,7 @@ pub struct Deployments {
     json: bool,
 }
 
-async fn list(client: &Client, place: &Place) -> Result<Vec<Value>, ClientError> {
+pub async fn list(client: &Client, place: &Place) -> Result<Vec<Value>, ClientError> {
     client.list(&["tenants", &place.tenant, "servers", &place.server, "deployments"], "deployments").await
 }
 
@@ -242,7 +242,7 @@ impl Rollback {
 }
 
 /// The newest that is older than the current one.
-fn before(deployments: &[Value]) -> Option<String> {
+pub fn before(deployments: &[Value]) -> Option<String> {
     let current = deployments.iter().position(|entry| entry["current"] == true)?;
     Some(deployments.get(current + 1)?["id"].as_str()?.to_owned())
 }

@@ -59,6 +59,15 @@ impl DeploymentView {
     }
 }
 
+/// A deployment and all that it offers.
+#[derive(Serialize, ToSchema)]
+pub struct DeploymentDetail {
+    #[serde(flatten)]
+    deployment: DeploymentView,
+    #[schema(value_type = schema::Surface)]
+    surface: Box<RawValue>,
+}
+
 #[derive(Serialize, ToSchema)]
 pub struct DeploymentPage {
     deployments: Vec<DeploymentView>,
@@ -149,6 +158,26 @@ pub async fn list(
     let current = found.current.as_ref().map(|current| current.id.as_str());
     let shown = page.entries.iter().map(|entry| DeploymentView::of(entry, current == Some(&entry.id))).collect();
     Ok(Json(DeploymentPage { deployments: shown, next: page.next }))
+}
+
+/// Look at a deployment, and at what it offers.
+///
+/// Role: deploy.
+#[utoipa::path(get, path = "/tenants/{tenant}/servers/{server}/deployments/{id}", tag = "deployments",
+    operation_id = "get_deployment", params(("tenant" = String, Path), ("server" = String, Path), ("id" = String, Path)),
+    responses((status = OK, body = DeploymentDetail)))]
+pub async fn get(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, server, id)): Names<(String, String, String)>,
+) -> Result<Json<DeploymentDetail>, Error> {
+    let found = asker.server(&admin.app.registry().directory(), &tenant, &server)?;
+    asker.role(Role::Deploy)?;
+    let deployments = admin.registry(move |registry| registry.deployments(&tenant, &server)).await?;
+    let deployment = deployments.into_iter().find(|entry| entry.id == id).ok_or_else(Error::not_found)?;
+    let current = found.current.as_ref().is_some_and(|current| current.id == deployment.id);
+    let view = DeploymentView::of(&deployment, current);
+    Ok(Json(DeploymentDetail { deployment: view, surface: deployment.surface }))
 }
 
 /// Make an earlier deployment current again.

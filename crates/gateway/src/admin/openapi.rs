@@ -50,6 +50,7 @@ pub fn router() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(servers::list))
         .routes(routes!(servers::get, servers::delete))
         .routes(routes!(deployments::create, deployments::list))
+        .routes(routes!(deployments::get))
         .routes(routes!(deployments::activate))
         .routes(routes!(logs::read))
         .routes(routes!(calls::list))

@@ -333,9 +333,18 @@ async fn an_earlier_deployment_is_made_current_again() {
         );
         assert_eq!(page["deployments"][0]["current"], false);
 
+        let one = |id: &str| format!("/admin/v1/tenants/acme/servers/prices/deployments/{id}");
+        let shown = stage.get(&stage.acme.deploy, &one(&second.id)).await.json();
+        assert_eq!((&shown["id"], &shown["current"]), (&json!(second.id), &json!(false)));
+        assert_eq!(
+            shown["surface"].to_string(),
+            second.surface.get().parse::<serde_json::Value>().unwrap().to_string()
+        );
+
         let foreign = stage.deploy("globex", "vault", "export default {} // theirs");
         for id in ["nothing", &foreign.id] {
             assert_eq!(stage.ask(&stage.acme.deploy, "POST", &path(id), None).await.status, 404);
+            assert_eq!(stage.get(&stage.acme.deploy, &one(id)).await.status, 404);
         }
         assert_eq!(current(), first.id);
     })
