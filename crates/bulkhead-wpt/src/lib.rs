@@ -2,6 +2,8 @@
 //!
 //! One isolate with the APIs installed is made first; each test file then runs in a fork of that process, just as
 //! tenants' code does, with a time limit.
+//!
+//! `unsafe` is here for the fork, the entry point and V8's callback scope; docs/design.md says which crates have some.
 
 mod checkout;
 mod child;

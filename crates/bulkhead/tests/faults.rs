@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use support::host::{Host, until};
+use support::host::{Host, Keys, until};
 use support::http::{Answer, Connection};
 use support::world::{in_own_world, inside, shell};
 use support::{Dir, PROGRAM, bulkhead};
@@ -17,19 +17,6 @@ use support::{Dir, PROGRAM, bulkhead};
 /// A server that says which version it is, and can say much.
 fn source(version: u32) -> String {
     format!("export default {{ tools: {{ echo: {{ run: ({{ size }}) => '{version}:' + 'x'.repeat(size ?? 0) }} }} }};")
-}
-
-struct Keys {
-    admin: String,
-    call: String,
-}
-
-fn tenant(host: &Host, name: &str) -> Keys {
-    let made = host.operate(["tenant", "create", name, "--json"]);
-    assert_eq!(made.code, 0, "{made:?}");
-    let made: Value = serde_json::from_str(&made.stdout).unwrap();
-    let key = |field: &str| made[field].as_str().unwrap().to_owned();
-    Keys { admin: key("admin_key"), call: key("call_key") }
 }
 
 fn admin(connection: &mut Connection, key: &str, method: &str, path: &str, body: &Value) -> std::io::Result<Answer> {
@@ -47,7 +34,7 @@ fn deploy(connection: &mut Connection, key: &str, version: u32) -> std::io::Resu
 /// A host with one tenant and one server.
 fn host_with_server(dir: &Dir, config: &str) -> (Host, Keys) {
     let host = Host::start(dir, config);
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     let made = deploy(&mut Connection::open(&host.url).unwrap(), &keys.admin, 1).unwrap();
     assert_eq!(made.status, 201, "{made:?}");
     (host, keys)
@@ -336,7 +323,7 @@ fn a_clock_that_jumps() {
     let config = dir.file("host.toml", "[isolate]\nquick_forks = false\n");
     command.args(["serve", "--listen", "127.0.0.1:0", "--data", &data, "--config", &config]);
     let host = Host::launch(command, data);
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     let mut connection = Connection::open(&host.url).unwrap();
     assert_eq!(deploy(&mut connection, &keys.admin, 1).unwrap().status, 201);
     let order = json!({ "role": "call", "name": "short", "expires_in_s": 3600 });
@@ -492,7 +479,7 @@ fn who_listens_and_vanishes() {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--listen", "10.99.0.1:0", "--data", &data, "--config", &config]);
     let host = Host::launch(command, data);
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     assert_eq!(deploy(&mut Connection::open(&host.url).unwrap(), &keys.admin, 1).unwrap().status, 201);
 
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {

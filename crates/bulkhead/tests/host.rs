@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use support::fake::{FakeHost, nothing};
-use support::host::{Host, until};
+use support::host::{Host, Keys, until};
 use support::http::Connection;
 use support::{Dir, PROGRAM, Run, bulkhead, example, root};
 
@@ -29,20 +29,6 @@ fn refused(run: &Run) -> String {
     object["error"]["code"].as_str().unwrap().to_owned()
 }
 
-struct Keys {
-    admin: String,
-    deploy: String,
-    call: String,
-}
-
-fn tenant(host: &Host, name: &str) -> Keys {
-    let made = output(&host.operate(["tenant", "create", name, "--json"]));
-    assert_eq!(made.as_object().unwrap().keys().collect::<Vec<_>>(), ["admin_key", "call_key", "deploy_key", "tenant"]);
-    assert_eq!(made["tenant"], name);
-    let key = |field: &str| made[field].as_str().unwrap().to_owned();
-    Keys { admin: key("admin_key"), deploy: key("deploy_key"), call: key("call_key") }
-}
-
 fn deploy(host: &Host, keys: &Keys, file: &str, server: &str) -> String {
     let made = output(&host.run(&keys.deploy, ["deploy", file, "--server", server, "--json"]));
     assert_eq!(made.as_object().unwrap().keys().collect::<Vec<_>>(), ["deployment", "server", "url"]);
@@ -56,7 +42,10 @@ fn the_life_of_a_server() {
     let host = Host::start(&dir, "");
     let mode = std::fs::metadata(format!("{}/operator.key", host.data)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let keys = tenant(&host, "acme");
+    let made = output(&host.operate(["tenant", "create", "other", "--json"]));
+    assert_eq!(made.as_object().unwrap().keys().collect::<Vec<_>>(), ["admin_key", "call_key", "deploy_key", "tenant"]);
+    assert_eq!(made["tenant"], "other");
+    let keys = host.tenant("acme");
 
     let first = deploy(&host, &keys, &example("prices.js"), "acme/prices");
     let tools = host.run(&keys.call, ["tools", "acme/prices"]);
@@ -141,7 +130,7 @@ fn break_the_log(data: &str) {
 fn refusals_have_codes() {
     let dir = Dir::new();
     let host = Host::start(&dir, "");
-    let (acme, other) = (tenant(&host, "acme"), tenant(&host, "other"));
+    let (acme, other) = (host.tenant("acme"), host.tenant("other"));
     deploy(&host, &acme, &example("prices.js"), "acme/prices");
     deploy(&host, &acme, &example("hostile/spin.js"), "acme/spin");
 
@@ -207,7 +196,7 @@ fn a_machine_that_cannot_run_it_is_2() {
 fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
     let dir = Dir::new();
     let host = Host::start(&dir, "");
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     deploy(&host, &keys, &example("prices.js"), "acme/prices");
     let file = |text: &str| dir.file("host.toml", &format!("{text}\n[isolate]\nquick_forks = false\n"));
     let call = || host.run(&keys.call, ["call", "acme/prices", "double_price", r#"{"price": 1}"#, "--json"]);
@@ -277,7 +266,7 @@ fn is_running(host: &Host) -> bool {
 fn the_end_waits_for_what_runs() {
     let dir = Dir::new();
     let host = Host::start(&dir, "");
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     deploy(&host, &keys, &dir.file("slow.js", SLOW), "acme/slow");
     let call = in_background(&host, &keys.call, 4000);
     until("the call runs", || is_running(&host));
@@ -295,7 +284,7 @@ fn the_end_waits_for_what_runs() {
 fn the_deadline_ends_what_does_not_finish() {
     let dir = Dir::new();
     let host = Host::start(&dir, "[shutdown]\ndeadline_s = 1\n");
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     deploy(&host, &keys, &dir.file("slow.js", SLOW), "acme/slow");
     let call = in_background(&host, &keys.call, 25_000);
     until("the call runs", || is_running(&host));
@@ -310,7 +299,7 @@ fn the_deadline_ends_what_does_not_finish() {
 fn a_second_signal_does_not_wait() {
     let dir = Dir::new();
     let host = Host::start(&dir, "[shutdown]\ndeadline_s = 600\n");
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     deploy(&host, &keys, &dir.file("slow.js", SLOW), "acme/slow");
     let mut call = in_background(&host, &keys.call, 500_000);
     until("the call runs", || is_running(&host));
@@ -329,7 +318,7 @@ fn a_call_is_a_trace_at_the_collector() {
     let dir = Dir::new();
     let config = format!("[trace]\notlp_endpoint = '{}'\nheaders = {{ x-api-key = 'secret' }}\n", collector.url());
     let host = Host::start(&dir, &config);
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     deploy(&host, &keys, &example("prices.js"), "acme/prices");
     let (trace, other) = ("4bf92f3577b34da6a3ce929d0e0e4736", "11112222333344445555666677778888");
     let mut connection = Connection::open(&host.url).unwrap();
@@ -370,7 +359,7 @@ fn a_call_is_a_trace_at_the_collector() {
 fn logs_and_calls_are_followed() {
     let dir = Dir::new();
     let host = Host::start(&dir, "");
-    let keys = tenant(&host, "acme");
+    let keys = host.tenant("acme");
     deploy(&host, &keys, &example("prices.js"), "acme/prices");
     for (args, words) in
         [(&["logs", "acme/prices", "-f"][..], "doubling 77"), (&["calls", "acme", "-f", "--json"], "double_price")]

@@ -39,11 +39,10 @@ fn what_init_writes_runs() {
     assert_eq!((greeted.code, greeted.stdout.trim()), (0, r#""Hello, you!""#), "{greeted:?}");
 
     let host = Host::start(&dir, "");
-    let keys = output(&host.operate(["tenant", "create", "acme", "--json"]));
-    let key = |name: &str| keys[name].as_str().unwrap().to_owned();
-    let made = output(&host.run(&key("deploy_key"), ["deploy", &path, "--server", "acme", "--json"]));
+    let keys = host.tenant("acme");
+    let made = output(&host.run(&keys.deploy, ["deploy", &path, "--server", "acme", "--json"]));
     assert_eq!(made["server"], "acme/search");
-    let call = host.run(&key("call_key"), ["call", "acme/search", "greet", r#"{"name": "you"}"#]);
+    let call = host.run(&keys.call, ["call", "acme/search", "greet", r#"{"name": "you"}"#]);
     assert_eq!((call.code, call.stdout.trim()), (0, "Hello, you!"), "{call:?}");
     assert_eq!(host.stop().0, Some(0));
 }
@@ -129,8 +128,8 @@ fn a_manifest_that_makes_no_sense_is_told_where() {
 fn a_diff_shows_what_an_eye_would_miss() {
     let dir = Dir::new();
     let host = Host::start(&dir, "");
-    let keys = output(&host.operate(["tenant", "create", "acme", "--json"]));
-    let key = keys["deploy_key"].as_str().unwrap();
+    let keys = host.tenant("acme");
+    let key = keys.deploy.as_str();
     let diff = |args: &[&str]| host.run(key, ["diff", "acme/s"].into_iter().chain(args.iter().copied())).now();
     let server = |tools: &str, flags: &[&str]| {
         let file = dir.file("s.js", &format!("export default {{ tools: {{ {tools} }} }}"));

@@ -230,9 +230,8 @@ impl App {
         }
         self.quotas.admit(tenant, caller, Instant::now()).map_err(|exceeded| {
             self.metrics.rejected("quota");
-            let seconds = exceeded.retry_after.as_secs_f64().ceil().max(1.0) as u64;
-            let message = format!("the quota `{}` is used up; try again in {seconds} s", exceeded.what);
-            let error = RpcError::new(StatusCode::TOO_MANY_REQUESTS, -32029, message);
+            let seconds = exceeded.retry_after_s();
+            let error = RpcError::new(StatusCode::TOO_MANY_REQUESTS, -32029, exceeded.to_string());
             let data = json!({ "code": "quota_exceeded", "quota": exceeded.what, "retryAfterS": seconds });
             RpcError { retry_after: Some(seconds), ..error.with_data(data) }
         })

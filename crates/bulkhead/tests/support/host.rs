@@ -30,6 +30,13 @@ pub struct Host {
     reader: Option<std::thread::JoinHandle<()>>,
 }
 
+/// What a new tenant is given.
+pub struct Keys {
+    pub admin: String,
+    pub deploy: String,
+    pub call: String,
+}
+
 impl Host {
     /// Starts on `data` in the folder, with these lines in its configuration.
     pub fn start(dir: &Dir, config: &str) -> Host {
@@ -88,8 +95,13 @@ impl Host {
         self.run(key.trim(), args)
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
+    /// Makes a tenant.
+    pub fn tenant(&self, name: &str) -> Keys {
+        let made = self.operate(["tenant", "create", name, "--json"]);
+        assert_eq!(made.code, 0, "{made:?}");
+        let made: serde_json::Value = serde_json::from_str(&made.stdout).expect("JSON");
+        let key = |field: &str| made[field].as_str().expect("a key").to_owned();
+        Keys { admin: key("admin_key"), deploy: key("deploy_key"), call: key("call_key") }
     }
 
     pub fn signal(&self, name: &str) {

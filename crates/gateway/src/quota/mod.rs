@@ -14,7 +14,6 @@ use crate::auth::Caller;
 use account::Account;
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
-use http::HeaderValue;
 use limits::Limits;
 use registry::Tenant;
 use std::fmt;
@@ -108,10 +107,6 @@ impl fmt::Debug for Admission {
 
 impl Exceeded {
     /// For `Retry-After`: whole seconds, and never 0, which would mean now.
-    pub fn retry_after_header(&self) -> HeaderValue {
-        HeaderValue::from(self.retry_after_s())
-    }
-
     pub fn retry_after_s(&self) -> u64 {
         let more = u64::from(self.retry_after.subsec_nanos() > 0);
         (self.retry_after.as_secs() + more).max(1)

@@ -202,6 +202,18 @@ impl Client {
         client.json(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).await
     }
 
+    /// Opens a stream that hears when tools change; it is there when this returns.
+    pub async fn listen(&self) -> reqwest::Response {
+        let mut client = self.clone();
+        client.set("mcp-protocol-version", MODERN);
+        client.set("mcp-method", "subscriptions/listen");
+        let meta = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {} });
+        let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": "s1", "method": "subscriptions/listen", "params": params });
+        let sent = self.http.post(&self.url).headers(client.headers).header("content-type", "application/json");
+        sent.body(body.to_string()).send().await.unwrap()
+    }
+
     pub async fn legacy(&self, method: &str, params: Value) -> Got {
         self.json(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).await
     }

@@ -182,18 +182,7 @@ fn listeners_hear_of_what_they_asked_for() {
         let tenant = prices().await;
         let client = tenant.at("prices");
         let listening = tokio::spawn(async move {
-            let mut client = client;
-            client.set("mcp-protocol-version", MODERN);
-            client.set("mcp-method", "subscriptions/listen");
-            let meta = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {} });
-            let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
-            let body = json!({ "jsonrpc": "2.0", "id": "s1", "method": "subscriptions/listen", "params": params });
-            let sent = client
-                .http
-                .post(&client.url)
-                .headers(client.headers.clone())
-                .header("content-type", "application/json");
-            let mut response = sent.body(body.to_string()).send().await.unwrap();
+            let mut response = client.listen().await;
             let mut text = String::new();
             while !text.contains("list_changed") {
                 text.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());

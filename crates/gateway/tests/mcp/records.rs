@@ -1,6 +1,6 @@
 //! What is left of a call when it is over, however it ended; and what is left to a key that is none any more.
 
-use crate::host::{MODERN, Tenant, host_actor, tenant, test};
+use crate::host::{Tenant, host_actor, tenant, test};
 use policy::Boundary;
 use registry::{CallFilter, Scope, TenantPatch};
 use serde_json::{Value, json};
@@ -105,13 +105,7 @@ fn a_key_that_is_revoked_hears_nothing_more() {
         tenant.deploy("s", Boundary::Server, SOURCE).await;
         let mut client = tenant.at("s");
         client.set("authorization", &format!("Bearer {}", tenant.key_with(Scope::default())));
-        client.set("mcp-protocol-version", MODERN);
-        client.set("mcp-method", "subscriptions/listen");
-        let meta = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {} });
-        let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params }).to_string();
-        let sent = client.http.post(&client.url).headers(client.headers.clone());
-        let mut response = sent.header("content-type", "application/json").body(body).send().await.unwrap();
+        let mut response = client.listen().await;
         let first = response.chunk().await.unwrap().unwrap();
         assert!(first.windows(12).any(|part| part == b"acknowledged"), "{first:?}");
 

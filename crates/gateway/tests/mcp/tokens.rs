@@ -4,7 +4,7 @@
 #[path = "../issuer/mod.rs"]
 mod issuer;
 
-use crate::host::{self, MODERN, tenant_at, test};
+use crate::host::{self, tenant_at, test};
 use gateway::Settings;
 use gateway::auth::OAuthSettings;
 use issuer::{Issuer, SigningKey, now};
@@ -74,13 +74,7 @@ fn a_token_calls_what_it_is_for_and_goes_no_further() {
 
         // A stream that a token opened does not outlive it by more than a heartbeat; here it is told nothing more.
         client.set("authorization", &format!("Bearer {}", token(&resource, "acme", now() + 2)));
-        client.set("mcp-protocol-version", MODERN);
-        client.set("mcp-method", "subscriptions/listen");
-        let meta = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {} });
-        let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params }).to_string();
-        let sent = client.http.post(&client.url).headers(client.headers.clone());
-        let mut response = sent.header("content-type", "application/json").body(body).send().await.unwrap();
+        let mut response = client.listen().await;
         assert_eq!(response.status(), 200);
         response.chunk().await.unwrap().unwrap();
         let mut rest = String::new();

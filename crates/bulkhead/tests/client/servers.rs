@@ -1,0 +1,106 @@
+//! Servers and deployments.
+
+use crate::support::fake::{Asked, FakeHost, json as answer, nothing, refusal};
+use crate::support::{Dir, example};
+use crate::{always, output, run};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+#[test]
+fn deploy_sends_what_was_asked_for_and_prints_the_url() {
+    let host = always(|| {
+        let surface = json!({ "tools": [{ "name": "double_price" }] });
+        answer(
+            201,
+            json!({ "server": "prices", "deployment": "d1", "url": "http://h/acme/prices/mcp", "surface": surface }),
+        )
+    });
+    let plain = run(&host, ["deploy", &example("prices.js"), "--server", "acme/prices"]);
+    assert_eq!((plain.code, plain.stdout.as_str()), (0, "http://h/acme/prices/mcp\n"));
+    assert_snapshot!(plain.stderr, @"`acme/prices` runs deployment d1 with 1 tool");
+    let asked = host.asked().remove(0);
+    assert_eq!(asked.target, "/admin/v1/tenants/acme/servers/prices/deployments");
+    assert_eq!(asked.json()["manifest"], json!({ "file_name": "prices.js" }));
+    assert_eq!(asked.json()["source"], std::fs::read_to_string(example("prices.js")).unwrap());
+
+    let file = example("prices.js");
+    let args =
+        ["deploy", &file, "--server", "acme/prices", "--boundary", "session", "--jit", "--limit", "cpu_ms=9", "--json"];
+    let run_ = run(&host, args);
+    assert_eq!(
+        output(&run_),
+        json!({ "server": "acme/prices", "deployment": "d1", "url": "http://h/acme/prices/mcp" })
+    );
+    let manifest = json!({ "file_name": "prices.js", "boundary": "session", "jit": true, "limits": { "cpu_ms": 9 } });
+    assert_eq!(host.asked()[0].json()["manifest"], manifest);
+}
+
+#[test]
+fn a_file_that_cannot_be_deployed_is_told_apart() {
+    let host = always(|| refusal(422, "init_failed", "SyntaxError: nope (server.js:1:1)", None));
+    let dir = Dir::new();
+    let (script, typed) = (dir.file("server.js", "nope nope"), dir.file("server.ts", "x"));
+    let refused = run(&host, ["deploy", &script, "--server", "acme/x", "--json"]);
+    assert_eq!((refused.code, output(&refused)["error"]["code"].as_str()), (1, Some("init_failed")));
+    host.asked();
+    for (file, code) in [(typed.as_str(), 64), ("/no/such/file.js", 64), ("/dev/zero", 1)] {
+        let run = run(&host, ["deploy", file, "--server", "acme/x", "--json"]);
+        assert_eq!(run.code, code, "{run:?}");
+        assert!(output(&run)["error"]["message"].as_str().unwrap().contains(file));
+    }
+    std::fs::write(dir.path("bytes.js"), b"\xff\xfe").unwrap();
+    let bytes = run(&host, ["deploy", dir.path("bytes.js").to_str().unwrap(), "--server", "acme/x"]);
+    assert!(bytes.code == 64 && bytes.stderr.contains("is not UTF-8"), "{bytes:?}");
+    assert!(host.asked().is_empty());
+}
+
+fn deployment(id: &str, current: bool) -> Value {
+    json!({ "id": id, "server": "prices", "current": current, "created_at": 1_785_196_800, "created_by": "k1", "digest": "00", "size": 12, "manifest": { "wall": "isolate", "boundary": "call" } })
+}
+
+#[test]
+fn rollback_goes_to_the_deployment_before() {
+    let list = || json!({ "deployments": [deployment("d3", false), deployment("d2", true), deployment("d1", false)], "next": null });
+    let host = FakeHost::start(move |asked: &Asked| match asked.method.as_str() {
+        "GET" => answer(200, list()),
+        _ => answer(200, deployment("d1", true)),
+    });
+    let back = run(&host, ["rollback", "acme/prices"]);
+    assert_eq!(back.code, 0, "{back:?}");
+    assert_eq!(host.asked()[1].target, "/admin/v1/tenants/acme/servers/prices/deployments/d1/activate");
+    run(&host, ["rollback", "acme/prices", "d3"]);
+    assert_eq!(host.asked()[0].target, "/admin/v1/tenants/acme/servers/prices/deployments/d3/activate");
+    let shown = run(&host, ["deployments", "acme/prices"]);
+    assert_snapshot!(shown.stdout, @r"
+       deployment  deployed              by  wall     boundary  bytes
+       d3          2026-07-28T00:00:00Z  k1  isolate  call      12
+    *  d2          2026-07-28T00:00:00Z  k1  isolate  call      12
+       d1          2026-07-28T00:00:00Z  k1  isolate  call      12
+    ");
+    let first = always(|| answer(200, json!({ "deployments": [deployment("d1", true)], "next": null })));
+    let none = run(&first, ["rollback", "acme/prices", "--json"]);
+    assert_eq!((none.code, output(&none)["error"]["code"].as_str()), (1, Some("not_found")));
+}
+
+#[test]
+fn servers_are_listed_shown_and_deleted() {
+    let server = || json!({ "tenant": "acme", "name": "prices", "url": "http://h/acme/prices/mcp", "created_at": 0, "current": deployment("d1", true) });
+    let host = FakeHost::start(move |asked: &Asked| match (asked.method.as_str(), asked.target.ends_with("/prices")) {
+        ("DELETE", _) => nothing(204),
+        (_, true) => {
+            let mut detail = server();
+            detail["surface"] =
+                json!({ "tools": [{ "name": "a" }, { "name": "b" }], "resources": [{ "uri": "x://y" }] });
+            answer(200, detail)
+        }
+        _ => answer(200, json!({ "servers": [server()], "next": null })),
+    });
+    assert_snapshot!(run(&host, ["server", "list", "acme"]).stdout, @r"
+    server  url                       wall     boundary  deployment  deployed
+    prices  http://h/acme/prices/mcp  isolate  call      d1          2026-07-28T00:00:00Z
+    ");
+    let shown = run(&host, ["server", "show", "acme/prices"]);
+    assert!(shown.stdout.contains("offers.tools               a, b\n"), "{shown:?}");
+    let deleted = run(&host, ["server", "delete", "acme/prices", "--json"]);
+    assert_eq!((deleted.code, output(&deleted)), (0, json!({ "deleted": "acme/prices" })));
+}
