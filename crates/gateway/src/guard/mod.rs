@@ -74,8 +74,6 @@ pub enum GuardRefusal {
     UnknownOrigin,
     #[error("a key must not stand in a URL, where logs and histories keep it")]
     KeyInUrl,
-    #[error("the request's body is too long")]
-    TooLong,
 }
 
 impl GuardRefusal {
@@ -83,7 +81,6 @@ impl GuardRefusal {
         match self {
             GuardRefusal::NoHost | GuardRefusal::UnknownHost | GuardRefusal::UnknownOrigin => StatusCode::FORBIDDEN,
             GuardRefusal::KeyInUrl => StatusCode::BAD_REQUEST,
-            GuardRefusal::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
         }
     }
 
@@ -92,13 +89,12 @@ impl GuardRefusal {
             GuardRefusal::NoHost | GuardRefusal::UnknownHost => "bad_host",
             GuardRefusal::UnknownOrigin => "bad_origin",
             GuardRefusal::KeyInUrl => "key_in_url",
-            GuardRefusal::TooLong => "too_long",
         }
     }
 
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            GuardRefusal::NoHost | GuardRefusal::TooLong => None,
+            GuardRefusal::NoHost => None,
             GuardRefusal::UnknownHost => Some("the operator adds names to `allowed_hosts`"),
             GuardRefusal::UnknownOrigin => Some("the operator adds origins to `allowed_origins`"),
             GuardRefusal::KeyInUrl => Some("send it as `Authorization: Bearer`, and revoke this one if it was real"),
@@ -152,14 +148,6 @@ impl Guard {
         let same_port = host.port.map_or(origin.is_default_port(), |port| port == origin.port);
         let trusted = origin.scheme == Scheme::Https || matches!(origin.host, Host::Ip(_));
         origin.host == host.host && same_port && trusted
-    }
-
-    /// Whether the body that a request announces is too long to be read at all. One that announces none must be counted
-    /// while it is read.
-    pub fn check_length(headers: &HeaderMap, most: u64) -> Result<(), GuardRefusal> {
-        let Some(length) = headers.get(header::CONTENT_LENGTH) else { return Ok(()) };
-        let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
-        if length.is_some_and(|length| length <= most) { Ok(()) } else { Err(GuardRefusal::TooLong) }
     }
 }
 
