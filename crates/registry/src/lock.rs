@@ -8,7 +8,14 @@ use std::path::Path;
 
 /// Held as long as the host uses the directory. The kernel releases it when the host ends, however it ends.
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+/// Closing the file is not enough: a process that was forked and has not become another program yet has it open too.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 /// Makes the directory if there is none, and takes it.
@@ -37,7 +44,7 @@ pub(crate) fn lock(dir: &Path) -> Result<Lock, OpenError> {
     // Who holds it is only for people to read, so a full disk need not keep the host from starting.
     let _ = file.set_len(0);
     let _ = writeln!(file, "{} {}", std::process::id(), rfc3339_now());
-    Ok(Lock { _file: file })
+    Ok(Lock { file })
 }
 
 fn holder(file: &mut File) -> Holder {
@@ -48,4 +55,19 @@ fn holder(file: &mut File) -> Holder {
     let mut words = text.split_whitespace();
     let pid = words.next().and_then(|pid| pid.parse().ok());
     Holder { pid, since: words.next().map(str::to_owned) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_free_even_if_a_fork_still_has_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = lock(dir.path()).unwrap();
+        let inherited = first.file.try_clone().unwrap();
+        drop(first);
+        assert!(lock(dir.path()).is_ok());
+        drop(inherited);
+    }
 }
