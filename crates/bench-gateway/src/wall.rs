@@ -28,6 +28,7 @@ impl Wall {
             source: Bytes::from(source),
             file_name: "prices.js".to_owned(),
             permit: permit(&Ask { boundary, ..Ask::default() }, &Allowance::default()).map_err(|e| anyhow!("{e}"))?,
+            shows: sandbox::Shows::default(),
         };
         let pool = runtime.block_on(async {
             let carrier = Carrier::find().map_err(|e| anyhow!("{e}"))?;

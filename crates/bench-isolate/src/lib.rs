@@ -36,6 +36,7 @@ impl Bench {
             source: Bytes::from_static(TOOL.as_bytes()),
             file_name: "prices.js".to_owned(),
             permit: permit(&Ask { boundary, ..Ask::default() }, &Allowance::default())?,
+            shows: sandbox::Shows::default(),
         };
         Ok(Bench {
             pool: Arc::new(Pool::new(Arc::new(wall), settings)),

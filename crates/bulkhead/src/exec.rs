@@ -132,6 +132,7 @@ impl Exec {
             source: Bytes::from(source),
             file_name: source::file_name(&self.file),
             permit,
+            shows: sandbox::Shows::default(),
         })
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use support::host::{Host, Keys, until};
 use support::http::{Answer, Connection};
 use support::world::{in_own_world, inside, shell};
-use support::{Dir, PROGRAM, bulkhead};
+use support::{Dir, PROGRAM, bulkhead, signed};
 
 /// A server that says which version it is, and can say much.
 fn source(version: u32) -> String {
@@ -27,7 +27,11 @@ fn admin(connection: &mut Connection, key: &str, method: &str, path: &str, body:
 }
 
 fn deploy(connection: &mut Connection, key: &str, version: u32) -> std::io::Result<Answer> {
-    let body = json!({ "manifest": { "file_name": "server.js" }, "source": source(version) });
+    let surface = json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] });
+    let bearer = format!("Bearer {key}");
+    let me = connection.ask("GET", "/admin/v1/me", &[("authorization", &bearer)], "")?.json();
+    let next = admin(connection, key, "GET", "/servers/echo/next", &Value::Null)?.json();
+    let body = signed::order(&me, &next, key, "echo", &source(version), &surface);
     admin(connection, key, "POST", "/servers/echo/deployments", &body)
 }
 

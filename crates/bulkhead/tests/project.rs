@@ -22,7 +22,7 @@ fn project(dir: &Dir, name: &str) -> String {
 }
 
 fn host() -> FakeHost {
-    FakeHost::start(|_| answer(201, json!({ "server": "x", "deployment": "d1", "url": "http://h/mcp", "surface": {} })))
+    FakeHost::deploying(|_| answer(201, json!({ "server": "x", "deployment": "d1", "url": "http://h/mcp", "surface": {} })))
 }
 
 fn deploy<'a>(host: &FakeHost, args: impl IntoIterator<Item = &'a str>) -> Run {
@@ -72,14 +72,19 @@ fn a_project_says_what_flags_say_for_a_file() {
     std::fs::write(format!("{path}/bulkhead.toml"), manifest).unwrap();
     let host = host();
     assert_eq!(output(&deploy(&host, [&*path, "--server", "acme", "--json"]))["server"], "acme/search");
-    let asked = host.asked().remove(0);
+    let asked = host.asked().pop().unwrap();
     assert_eq!(asked.target, "/admin/v1/tenants/acme/servers/search/deployments");
-    let sent = asked.json()["manifest"].clone();
+    let sent = asked.json()["lock"].clone();
     assert_eq!(
-        (&sent["file_name"], &sent["boundary"], &sent["jit"], &sent["limits"]["cpu_ms"]),
+        (&sent["entry"], &sent["boundary"], &sent["jit"], &sent["limits"]["cpu_ms"]),
         (&json!("server.js"), &json!("session"), &json!(true), &json!(9))
     );
-    assert_eq!(asked.json()["source"], std::fs::read_to_string(format!("{path}/server.js")).unwrap());
+    let files = json!({ "bulkhead.toml": manifest, "server.js": std::fs::read_to_string(format!("{path}/server.js")).unwrap() });
+    assert_eq!(asked.json()["files"], files);
+    // The signed lock lies beside the manifest, and is what was sent.
+    let kept = std::fs::read(format!("{path}/bulkhead.lock")).unwrap();
+    let kept = bundle::BulkheadLock::parse(&kept).unwrap();
+    assert_eq!((kept.lock().value(), kept.seal().value()), (sent, asked.json()["seal"].clone()));
 
     // Under another name, from the directory itself.
     let from_there = bulkhead(["deploy", "--server", "acme/beta", "--json"]);
@@ -117,7 +122,6 @@ fn a_manifest_that_makes_no_sense_is_told_where() {
       FILE:2:1: entyr: there is no such key; did you mean `entry`?
       FILE:4:10: limits.cpu_ms: `0` is not between 1 and 60000
     "#);
-    assert_snapshot!(refused("name = 'search'\nentry = 'server.js'\negress = ['api.example.com']\n"), @"error: FILE: `egress`: compartments have no network yet, so it must be empty");
     assert_snapshot!(refused("name = 'search'\nentry = '../server.js'\n"), @"error: FILE:2:9: entry: `../server.js` leads out of the project, a path below it is needed");
     std::os::unix::fs::symlink("/etc/passwd", format!("{path}/link.js")).unwrap();
     assert_snapshot!(refused("name = 'search'\nentry = 'link.js'\n"), @"error: FILE: `entry`: `link.js` leads out of the project");
@@ -133,7 +137,7 @@ fn a_diff_shows_what_an_eye_would_miss() {
     let diff = |args: &[&str]| host.run(key, ["diff", "acme/s"].into_iter().chain(args.iter().copied())).now();
     let server = |tools: &str, flags: &[&str]| {
         let file = dir.file("s.js", &format!("export default {{ tools: {{ {tools} }} }}"));
-        let args = ["deploy", &file, "--server", "acme/s", "--json"].into_iter().chain(flags.iter().copied());
+        let args = ["deploy", &file, "--server", "acme/s", "--json", "--accept-surface"].into_iter().chain(flags.iter().copied());
         output(&host.run(key, args))["deployment"].as_str().unwrap().to_owned()
     };
     let first = server("get: { description: 'Gets it', run() {} }", &[]);
@@ -156,6 +160,64 @@ fn a_diff_shows_what_an_eye_would_miss() {
     let same = diff(&[&second, &second]);
     assert_eq!((same.code, same.stdout.as_str()), (0, ""), "{same:?}");
     assert_eq!(diff(&["nothing"]).code, 1);
+    assert_eq!(host.stop().0, Some(0));
+}
+
+#[test]
+fn a_deploy_is_signed_step_by_step() {
+    let dir = Dir::new();
+    let path = project(&dir, "search");
+    let server = format!("{path}/server.js");
+    let host = Host::start(&dir, "");
+    let keys = host.tenant("acme");
+    let key = keys.deploy.as_str();
+    let deploy = |args: &[&str]| {
+        host.run(key, ["deploy", &path, "--json"].into_iter().chain(args.iter().copied())).now()
+    };
+    let code = |run: &Run| serde_json::from_str::<Value>(&run.stdout).unwrap()["error"]["code"].as_str().unwrap_or("ok").to_owned();
+    let lock = || std::fs::read_to_string(format!("{path}/bulkhead.lock")).unwrap();
+    // The tenant is the key's, the name the project's.
+    let first = output(&deploy(&[]));
+    assert_eq!((&first["server"], first["url"].as_str().unwrap().ends_with("/acme/search/mcp")), (&json!("acme/search"), true));
+    let signed = lock();
+    assert_eq!(output(&deploy(&[])), first, "nothing to do");
+    assert_eq!(lock(), signed);
+    // Other code that shows the same needs nobody's agreement.
+    let text = std::fs::read_to_string(&server).unwrap();
+    std::fs::write(&server, text.replace("Hello", "Hi")).unwrap();
+    let second = output(&deploy(&[]));
+    assert_ne!(second["deployment"], first["deployment"]);
+    assert_ne!(lock(), signed);
+    // Another description does.
+    std::fs::write(&server, text.replace("Greets somebody", "Greets somebody\u{202e}")).unwrap();
+    let refused = deploy(&[]);
+    assert_eq!((refused.code, code(&refused).as_str()), (1, "surface_drift"), "{refused:?}");
+    assert!(refused.stdout.contains("\\\\u{202e}"), "{refused:?}");
+    let call = || host.run(&keys.call, ["call", "acme/search", "greet", r#"{"name": "you"}"#]).stdout.trim().to_owned();
+    assert_eq!(call(), "Hi, you!");
+    let third = output(&deploy(&["--accept-surface"]));
+    assert_eq!(call(), "Hello, you!");
+    // And so does a raised limit.
+    let manifest = format!("{path}/bulkhead.toml");
+    let said = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, said.replace("# cpu_ms = 50", "cpu_ms = 60")).unwrap();
+    assert_eq!(code(&deploy(&[])), "surface_drift");
+    std::fs::write(&manifest, said).unwrap();
+    // A lock that somebody edited is noticed before anything else.
+    std::fs::write(format!("{path}/bulkhead.lock"), lock().replace("\"cpu_ms\": 50", "\"cpu_ms\": 51")).unwrap();
+    assert_eq!(code(&deploy(&[])), "bad_signature");
+    std::fs::remove_file(format!("{path}/bulkhead.lock")).unwrap();
+    // Back, and forth again.
+    assert_eq!(host.run(key, ["rollback", "acme/search"]).code, 0);
+    assert_eq!(call(), "Hi, you!");
+    assert_eq!(output(&deploy(&["--accept-surface"]))["deployment"], third["deployment"], "the same content");
+    assert_eq!(call(), "Hello, you!");
+    // What throws is refused with the author's own trace, and what runs goes on.
+    std::fs::write(&server, "export default {};\n\nnull.x;").unwrap();
+    let thrown = deploy(&["--accept-surface"]);
+    assert_eq!((thrown.code, code(&thrown).as_str()), (1, "init_failed"));
+    assert!(thrown.stdout.contains("server.js:3:"), "{thrown:?}");
+    assert_eq!(call(), "Hello, you!");
     assert_eq!(host.stop().0, Some(0));
 }
 

@@ -2,10 +2,10 @@
 
 use crate::surface::LISTS;
 use crate::text::reveal;
-use crate::{Lock, Surface};
+use crate::{Digest, Lock, Surface, canonical_digest};
 use policy::{Boundary, LimitName};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -37,6 +37,8 @@ pub enum Kind {
     HostRemoved,
     SecretAdded,
     SecretRemoved,
+    EndpointAdded,
+    EndpointRemoved,
     LimitRaised,
     LimitLowered,
     WallChanged,
@@ -86,6 +88,8 @@ impl Drift {
         let (hosts, secrets) = ((Kind::HostAdded, Kind::HostRemoved), (Kind::SecretAdded, Kind::SecretRemoved));
         sets("host", "/egress", hosts, &old.egress, &new.egress, &mut changes);
         sets("secret", "/secrets", secrets, &old.secrets, &new.secrets, &mut changes);
+        let endpoints = (Kind::EndpointAdded, Kind::EndpointRemoved);
+        sets("endpoint", "/endpoints", endpoints, &old.endpoints, &new.endpoints, &mut changes);
         let (was, is) = (old.limits.limits(), new.limits.limits());
         for name in LimitName::ALL.iter().copied() {
             let (was, is) = (was.get(name), is.get(name));
@@ -116,6 +120,11 @@ impl Drift {
         }
         changes
     }
+
+    /// What an author who saw these changes signs; nothing when there are none.
+    pub fn digest(changes: &[Change]) -> Option<Digest> {
+        (!changes.is_empty()).then(|| canonical_digest(&json!(changes)))
+    }
 }
 
 impl Change {
@@ -124,7 +133,7 @@ impl Change {
     pub fn widens(&self) -> bool {
         match self.kind {
             Kind::ToolRemoved | Kind::ResourceRemoved | Kind::TemplateRemoved | Kind::PromptRemoved => false,
-            Kind::HostRemoved | Kind::SecretRemoved | Kind::LimitLowered => false,
+            Kind::HostRemoved | Kind::SecretRemoved | Kind::EndpointRemoved | Kind::LimitLowered => false,
             Kind::JitChanged => self.new != Some(Value::Bool(false)),
             Kind::BoundaryChanged => rank(self.new.as_ref()) >= rank(self.old.as_ref()),
             _ => true,
@@ -266,8 +275,8 @@ impl fmt::Display for Change {
         let (mark, what) = match self.kind {
             Kind::ToolAdded | Kind::ResourceAdded | Kind::TemplateAdded | Kind::PromptAdded => ('+', "added"),
             Kind::ToolRemoved | Kind::ResourceRemoved | Kind::TemplateRemoved | Kind::PromptRemoved => ('-', "removed"),
-            Kind::HostAdded | Kind::SecretAdded => ('+', "added"),
-            Kind::HostRemoved | Kind::SecretRemoved => ('-', "removed"),
+            Kind::HostAdded | Kind::SecretAdded | Kind::EndpointAdded => ('+', "added"),
+            Kind::HostRemoved | Kind::SecretRemoved | Kind::EndpointRemoved => ('-', "removed"),
             Kind::SchemaChanged => ('~', "schema changed"),
             Kind::DescriptionChanged => ('~', "description changed"),
             Kind::AnnotationChanged => ('~', "annotation changed"),

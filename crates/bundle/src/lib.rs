@@ -7,6 +7,7 @@
 //! - [`BulkheadLock`]: both, as the file `bulkhead.lock`.
 //! - [`Drift`]: what differs between two locks.
 //! - [`check`]: whether files are those that a lock names.
+//! - [`verify`]: whether seal, lock, files and manifest belong together.
 
 mod canonical;
 mod check;
@@ -19,6 +20,7 @@ mod manifest;
 mod seal;
 mod surface;
 mod text;
+mod verify;
 mod word;
 
 pub use canonical::{canonical, canonical_digest};
@@ -27,9 +29,10 @@ pub use drift::{Change, Drift, Kind};
 pub use file::{BulkheadLock, FileError};
 pub use hex::{Digest, Hex, PublicKey, Signature};
 pub use host::Host;
-pub use lock::{File, Lock, LockError, LockedLimits, Replayed};
+pub use lock::{Endpoint, File, Lock, LockError, LockedLimits, Replayed, Step};
 pub use manifest::{Manifest, ManifestError, Problem, Wall};
 pub use seal::{MacKey, PublisherKey, Seal, SealError};
 pub use surface::{Surface, SurfaceError};
 pub use text::{is_hidden, visible};
+pub use verify::{MANIFEST, Refused, Verified, verify};
 pub use word::{FilePath, KeyId, SecretName, ServerName, Wrong};

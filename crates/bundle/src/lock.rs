@@ -7,13 +7,14 @@ use policy::{Boundary, LimitName, Limits, UnknownLimit};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 const VERSION: u64 = 1;
 const LARGEST: usize = 1 << 20;
 /// The parser's own limit is 128, and the file `bulkhead.lock` puts one level around a lock.
 const DEEPEST: u64 = 100;
 
-/// What a deployment shows, may do and is made of, and which lock it replaces.
+/// What a deployment shows, may do and is made of, and which step it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
     pub server: ServerName,
@@ -24,9 +25,41 @@ pub struct Lock {
     pub wall: Wall,
     pub boundary: Boundary,
     pub jit: bool,
+    /// The file that is run.
+    pub entry: FilePath,
     pub files: BTreeMap<FilePath, File>,
-    /// The lock that this one replaces. So it is one step that is sealed, and an old upload cannot be repeated.
+    /// What each tool asks of an upstream, for servers that are made of a description of one.
+    pub endpoints: BTreeSet<Endpoint>,
+    pub step: Step,
+}
+
+/// Which change of what a server runs a lock is for. So an old upload cannot be repeated, and what was agreed to is the
+/// difference from what is deployed and from nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Counts the changes of what the server runs.
+    pub number: u64,
+    /// The lock that this one replaces.
     pub previous: Option<Digest>,
+    /// Digest of the drift from that lock, if its author saw it and agreed.
+    pub accepts: Option<Digest>,
+}
+
+/// What a tool asks of an upstream.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    pub tool: String,
+    pub method: String,
+    /// Of the upstream, with the names of parameters in braces.
+    pub url: String,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {}", self.tool, self.method, self.url)
+    }
 }
 
 /// A file of a deployment.
@@ -91,18 +124,23 @@ pub enum LockError {
     FileAndDirectory(FilePath),
     #[error("a file cannot be named like this: {0}")]
     BadPath(#[from] Wrong),
+    #[error("`{0}` is to be run, and is not among the files")]
+    NoEntry(FilePath),
 }
 
 /// The lock is not for the step that it was used for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the lock replaces {}, but what is deployed is {}", named(.replaces), named(.deployed))]
+#[error(
+    "this is step {} and replaces {}; what is to come is step {}, and it replaces {}",
+    .found.number, named(.found.previous), .wanted.number, named(.wanted.previous)
+)]
 pub struct Replayed {
-    pub replaces: Option<Digest>,
-    pub deployed: Option<Digest>,
+    pub found: Step,
+    pub wanted: Step,
 }
 
-fn named(digest: &Option<Digest>) -> String {
-    digest.map_or("nothing".to_owned(), |digest| digest.to_string())
+fn named(digest: Option<Digest>) -> String {
+    digest.map_or("nothing".to_owned(), |digest| format!("the lock {digest}"))
 }
 
 #[derive(Deserialize)]
@@ -117,8 +155,10 @@ struct Wire {
     wall: Wall,
     boundary: Boundary,
     jit: bool,
+    entry: FilePath,
     files: BTreeMap<FilePath, File>,
-    previous: Option<Digest>,
+    endpoints: BTreeSet<Endpoint>,
+    step: Step,
 }
 
 impl Lock {
@@ -126,8 +166,9 @@ impl Lock {
     pub fn new<B: AsRef<[u8]>>(
         manifest: &Manifest,
         surface: Surface,
+        entry: FilePath,
         files: &BTreeMap<String, B>,
-        previous: Option<Digest>,
+        step: Step,
     ) -> Result<Lock, LockError> {
         let files = files.iter().map(|(path, bytes)| Ok((path.parse()?, File::of(bytes.as_ref()))));
         let lock = Lock {
@@ -139,8 +180,10 @@ impl Lock {
             wall: manifest.wall,
             boundary: manifest.boundary,
             jit: manifest.jit,
+            entry,
             files: files.collect::<Result<_, Wrong>>()?,
-            previous,
+            endpoints: BTreeSet::new(),
+            step,
         };
         // What is made can be read.
         Lock::parse(&lock.bytes())
@@ -157,8 +200,10 @@ impl Lock {
         if wire.version != VERSION {
             return Err(LockError::Version(wire.version));
         }
-        let Wire { server, surface, egress, secrets, limits, wall, boundary, jit, files, previous, .. } = wire;
-        let lock = Lock { server, surface, egress, secrets, limits, wall, boundary, jit, files, previous };
+        let Wire { server, surface, egress, secrets, limits, wall, boundary, jit, entry, .. } = wire;
+        let Wire { files, endpoints, step, .. } = wire;
+        let lock =
+            Lock { server, surface, egress, secrets, limits, wall, boundary, jit, entry, files, endpoints, step };
         // Whatever was dropped, sorted or filled in on the way shows here.
         if let Some(at) = difference(&lock.bytes(), bytes) {
             return Err(LockError::NotCanonical { at });
@@ -168,6 +213,9 @@ impl Lock {
             if let Some((path, _)) = lock.files.get_key_value(parent.as_str()) {
                 return Err(LockError::FileAndDirectory(path.clone()));
             }
+        }
+        if !lock.files.contains_key(&lock.entry) {
+            return Err(LockError::NoEntry(lock.entry));
         }
         Ok(lock)
     }
@@ -182,12 +230,24 @@ impl Lock {
         digest(&self.bytes())
     }
 
-    /// Refuses a lock that was made to replace another one than the one that is deployed.
-    pub fn follows(&self, deployed: Option<Digest>) -> Result<(), Replayed> {
-        if self.previous == deployed { Ok(()) } else { Err(Replayed { replaces: self.previous, deployed }) }
+    /// Names what is deployed, whichever step brought it.
+    pub fn content(&self) -> Digest {
+        let mut value = self.value();
+        if let Value::Object(map) = &mut value {
+            map.remove("step");
+        }
+        digest(&canonical(&value))
     }
 
-    pub(crate) fn value(&self) -> Value {
+    /// Refuses a lock that was made for another step than the one that is to come.
+    pub fn follows(&self, number: u64, previous: Option<Digest>) -> Result<(), Replayed> {
+        let wanted = Step { number, previous, accepts: None };
+        let found = Step { accepts: None, ..self.step.clone() };
+        if found == wanted { Ok(()) } else { Err(Replayed { found, wanted }) }
+    }
+
+    /// As it is uploaded and shown.
+    pub fn value(&self) -> Value {
         json!({
             "version": VERSION,
             "server": self.server,
@@ -198,8 +258,10 @@ impl Lock {
             "wall": self.wall,
             "boundary": self.boundary,
             "jit": self.jit,
+            "entry": self.entry,
             "files": self.files,
-            "previous": self.previous,
+            "endpoints": self.endpoints,
+            "step": self.step,
         })
     }
 }

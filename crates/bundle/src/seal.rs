@@ -180,6 +180,11 @@ impl Seal {
         self.hmac.as_ref().map(|stamp| &stamp.key)
     }
 
+    /// Whose signatures are on it, as the seal says.
+    pub fn publishers(&self) -> Vec<PublicKey> {
+        self.publishers.keys().copied().collect()
+    }
+
     /// Accepts the seal for this lock and this deploy key, and gives the publishers who signed. Whatever is on the seal
     /// must fit: one wrong signature is a wrong seal. Whether a publisher is to be trusted is not asked here.
     pub fn verify(&self, lock: &Lock, id: &str, key: &MacKey) -> Result<Vec<PublicKey>, SealError> {
@@ -205,7 +210,7 @@ impl Seal {
                 .and_then(|key| key.verify_strict(&message, &signature))
                 .map_err(|_| SealError::WrongSignature(*public))?;
         }
-        Ok(self.publishers.keys().copied().collect())
+        Ok(self.publishers())
     }
 
     pub(crate) fn belongs(&self, lock: &Lock) -> Result<(), SealError> {
@@ -213,7 +218,8 @@ impl Seal {
         if self.lock == lock { Ok(()) } else { Err(SealError::OtherLock { sealed: self.lock, lock }) }
     }
 
-    pub(crate) fn value(&self) -> Value {
+    /// As it is uploaded and shown.
+    pub fn value(&self) -> Value {
         let publishers = self.publishers.iter().map(|(key, signature)| Publisher { key: *key, signature: *signature });
         json!({ "lock": self.lock, "hmac": self.hmac, "publishers": publishers.collect::<Vec<_>>() })
     }

@@ -16,6 +16,7 @@ use crate::quota::{Admission, Quotas};
 use crate::settings::Settings;
 use arc_swap::ArcSwap;
 use axum::response::Response;
+use bundle::Lock;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use policy::{Allowance, Boundary};
@@ -244,26 +245,43 @@ impl App {
         self.offers.get(&self.registry, record, &allowance).await
     }
 
-    /// Runs a candidate's initialisation behind its wall and gives the surface it shows.
+    /// Runs a candidate's initialisation behind its wall and gives the surface it shows. It is ready to be called then.
     pub async fn try_deployment(
         &self,
         tenant: &str,
-        server: &str,
+        id: &str,
         source: Bytes,
-        manifest: &Manifest,
+        lock: &Lock,
     ) -> Result<Box<RawValue>, Rejected> {
+        let manifest = &Manifest::from(lock);
         let rejected = |code: &str, message: String| Rejected { code: code.to_owned(), message };
         let unknown = || rejected("refused", format!("this host has no wall `{}`", manifest.wall));
         let pool = self.pool(&manifest.wall).ok_or_else(unknown)?;
-        let id = format!("trial-{}", self.call_id());
-        let candidate = sandboxed(tenant, server, &id, source, manifest, &self.allowance())
+        let candidate = sandboxed(tenant, id, source, lock, &self.allowance())
             .map_err(|refusal| rejected("refused", refusal.to_string()))?;
         let seed = pool.seed(&Arc::new(candidate)).await;
         let surface = seed.map(|seed| seed.surface().to_owned());
-        pool.release(&id);
-        let surface = surface.map_err(|failure| rejected(failure.code.as_str(), failure.message))?;
-        Surface::read(&surface).map_err(|error| rejected(Code::InitFailed.as_str(), error.to_string()))?;
-        Ok(surface)
+        let surface = surface.map_err(|failure| rejected(failure.code.as_str(), failure.message)).and_then(|surface| {
+            let read = Surface::read(&surface).map(|_| ());
+            read.map_err(|error| rejected(Code::InitFailed.as_str(), error.to_string())).map(|()| surface)
+        });
+        if surface.is_err() {
+            pool.release(id);
+        }
+        surface
+    }
+
+    /// Lets nobody call the server any more that runs this deployment.
+    pub(crate) fn quarantine(&self, record: &Deployment, reason: &str) {
+        let (registry, reason) = (self.registry.clone(), reason.to_owned());
+        let (tenant, server, id) = (record.tenant.clone(), record.server.clone(), record.id.clone());
+        tracing::warn!(tenant, server, deployment = id, reason, "a server is put into quarantine");
+        tokio::task::spawn_blocking(move || {
+            let host = registry::Actor("host".to_owned());
+            if let Err(error) = registry.quarantine(&host, &tenant, &server, &id, &reason) {
+                tracing::error!(tenant, server, %error, "the quarantine could not be saved");
+            }
+        });
     }
 
     /// Tells the pools and the listeners what a change of the registry means for them.
@@ -272,7 +290,8 @@ impl App {
             for (server, old) in &tenant.servers {
                 let Some(old) = &old.current else { continue };
                 let new = after.server(name, server).and_then(|server| server.current.as_ref());
-                if new.is_some_and(|new| new.id == old.id) {
+                let quarantined = after.server(name, server).is_some_and(|server| server.quarantine.is_some());
+                if new.is_some_and(|new| new.id == old.id) && !quarantined {
                     continue;
                 }
                 self.offers.forget(&old.id);

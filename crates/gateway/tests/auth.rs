@@ -37,6 +37,8 @@ fn directory() -> Directory {
             weight: 1,
             quota: Quota::default(),
             recording: false,
+            approval: false,
+            step: 0,
             servers: BTreeMap::new(),
         };
         directory.tenants.insert(name.to_owned(), Arc::new(tenant));

@@ -26,6 +26,17 @@ pub enum Boundary {
     Tenant,
 }
 
+impl Boundary {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Boundary::Call => "call",
+            Boundary::Session => "session",
+            Boundary::Server => "server",
+            Boundary::Tenant => "tenant",
+        }
+    }
+}
+
 impl std::str::FromStr for Boundary {
     type Err = String;
 

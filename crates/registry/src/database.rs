@@ -16,7 +16,7 @@ use std::time::Duration;
 const FILE: &str = "bulkhead.db";
 
 /// Each brings the schema from its place in the list to the next.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
 
 const READERS: usize = 2;
 /// At most this much is given back at a time, so that nobody waits long for it.

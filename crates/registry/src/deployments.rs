@@ -2,52 +2,93 @@
 
 use crate::clock::now;
 use crate::registry::{Change, Wish};
-use crate::snapshot::{self, Edit, deployment_of, to_json};
+use crate::snapshot::{self, Edit, deployment_of};
 use crate::tenants::find as tenant_of;
-use crate::{Actor, ChangeEvent, Deployment, NewDeployment, Registry, RegistryError, Server, name};
-use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, Transaction};
-use sha2::{Digest, Sha256};
+use crate::{Actor, ChangeEvent, Deployment, Directory, NewDeployment, Next, Registry, RegistryError, Server, name};
+use bundle::{Lock, Seal};
+use rusqlite::{Connection, Transaction};
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
 const MOST_SERVERS: usize = 1000;
-const LARGEST_SOURCE: usize = 32 << 20;
-/// Of a server's deployments the newest are kept: at most so many, with sources of at most so many bytes together.
+const LARGEST_BUNDLE: usize = 33 << 20;
+/// Of a server's deployments the newest are kept: at most so many, with files of at most so many bytes together.
 const KEPT_DEPLOYMENTS: i64 = 1000;
 const KEPT_BYTES: i64 = 256 << 20;
+/// Characters of a reason.
+const LONGEST_REASON: usize = 2000;
 
 impl Registry {
+    /// What a lock has to be made for that is to be deployed next.
+    pub fn next(&self, tenant: &str, server: &str) -> Result<Next, RegistryError> {
+        next(&self.directory(), tenant, server)
+    }
+
     /// Stores a deployment and makes it what callers reach, in one step; the server is made if there is none. The same
-    /// content is the same deployment, however often it comes.
+    /// content is the same deployment, however often it comes. One that is pending is stored and nothing else.
     pub fn deploy(&self, actor: &Actor, new: NewDeployment) -> Result<Arc<Deployment>, RegistryError> {
-        name::check("server", &new.server)?;
-        if new.source.len() > LARGEST_SOURCE {
-            return Err(RegistryError::BadValue { what: format!("a source has at most {LARGEST_SOURCE} bytes") });
+        let server = new.lock.server.as_str();
+        name::check("server", server)?;
+        let size: usize = new.files.values().map(|file| file.len()).sum();
+        if size > LARGEST_BUNDLE {
+            return Err(RegistryError::BadValue { what: format!("a bundle has at most {LARGEST_BUNDLE} bytes") });
         }
-        let digest = hex::encode(Sha256::digest(&new.source));
-        let manifest = to_json(&new.manifest)?;
         self.change(|transaction, directory| {
-            let tenant = tenant_of(directory, &new.tenant)?;
-            let server = tenant.servers.get(&new.server);
-            let id = deployment_id(&tenant_uid(transaction, &new.tenant)?, &new, &digest, &manifest);
-            if let Some(current) = server.and_then(|server| server.current.as_ref()).filter(|d| d.id == id) {
+            let Next { step, current } = next(directory, &new.tenant, server)?;
+            let id = deployment_id(&tenant_uid(transaction, &new.tenant)?, &new.lock);
+            let known = tenant_of(directory, &new.tenant)?.servers.get(server);
+            if let Some(current) = current.as_ref().filter(|current| current.id == id)
+                && known.is_some_and(|server| server.quarantine.is_none())
+            {
                 return Ok(Wish::Granted(current.clone()));
             }
-            let server = match server {
+            new.lock.follows(step, current.map(|current| current.lock)).map_err(RegistryError::Replayed)?;
+            let server = match known {
                 Some(server) => server.clone(),
-                None => create_server(transaction, tenant.servers.len(), &new)?,
+                None => create_server(transaction, directory, &new)?,
             };
-            let deployment = match deployment_of(transaction, &new.tenant, &new.server, &id) {
-                Err(RegistryError::NotFound { .. }) => store(transaction, actor, &new, id, &digest, &manifest)?,
-                known => known?,
+            store(transaction, actor, &new, &id, size)?;
+            let deployment = deployment_of(transaction, &new.tenant, &server.name, &id)?;
+            let wish = if new.pending {
+                let detail = describe(&deployment, &server);
+                let event = event(actor, &new.tenant, &server.name, "server.propose", Some(detail));
+                Wish::Change(Change { edits: vec![Edit::Server(server.clone())], event, answer: Arc::new(deployment) })
+            } else {
+                make_current(transaction, &server, deployment, actor, "server.deploy")?
             };
-            let wish = make_current(transaction, &server, deployment, actor, "server.deploy")?;
-            prune(transaction, &new.tenant, &new.server)?;
+            prune(transaction, &new.tenant, &server.name)?;
             Ok(wish)
         })
     }
 
-    /// Makes an earlier deployment what callers reach.
+    /// Makes a pending deployment what callers reach. The seal is another key's; whoever asks has verified it.
+    pub fn approve(
+        &self,
+        actor: &Actor,
+        tenant: &str,
+        server: &str,
+        id: &str,
+        approval: &Seal,
+    ) -> Result<Arc<Deployment>, RegistryError> {
+        self.change(|transaction, directory| {
+            let found = server_of(directory, tenant, server)?;
+            let deployment = deployment_of(transaction, tenant, server, id)?;
+            if !deployment.pending {
+                return Err(conflict("it does not wait for anybody to agree"));
+            }
+            let Next { step, current } = next(directory, tenant, server)?;
+            let (lock, _) = sealed(transaction, tenant, server, id)?;
+            lock.follows(step, current.map(|current| current.lock)).map_err(RegistryError::Replayed)?;
+            transaction.execute(
+                "UPDATE deployments SET pending = 0, approval = ?1 WHERE tenant = ?2 AND server = ?3 AND id = ?4",
+                (text(approval.bytes())?, tenant, server, id),
+            )?;
+            let deployment = Deployment { pending: false, ..deployment };
+            make_current(transaction, found, deployment, actor, "server.approve")
+        })
+    }
+
+    /// Makes an earlier deployment what callers reach. The current one again ends its quarantine.
     pub fn activate(
         &self,
         actor: &Actor,
@@ -57,11 +98,44 @@ impl Registry {
     ) -> Result<Arc<Deployment>, RegistryError> {
         self.change(|transaction, directory| {
             let server = server_of(directory, tenant, server)?;
-            if let Some(current) = server.current.as_ref().filter(|current| current.id == deployment_id) {
+            if let Some(current) = server.current.as_ref().filter(|current| current.id == deployment_id)
+                && server.quarantine.is_none()
+            {
                 return Ok(Wish::Granted(current.clone()));
             }
             let deployment = deployment_of(transaction, tenant, &server.name, deployment_id)?;
+            if deployment.pending {
+                return Err(conflict("it waits for somebody to agree: `bulkhead approve`"));
+            }
             make_current(transaction, server, deployment, actor, "server.activate")
+        })
+    }
+
+    /// Lets nobody call the server any more, until something else is deployed or somebody looked at it. Nothing happens
+    /// if it runs another deployment by now.
+    pub fn quarantine(
+        &self,
+        actor: &Actor,
+        tenant: &str,
+        server: &str,
+        deployment_id: &str,
+        reason: &str,
+    ) -> Result<(), RegistryError> {
+        self.change(|transaction, directory| {
+            let found = server_of(directory, tenant, server)?;
+            let runs = found.current.as_ref().is_some_and(|current| current.id == deployment_id);
+            if !runs || found.quarantine.is_some() {
+                return Ok(Wish::Granted(()));
+            }
+            let reason: String = reason.chars().take(LONGEST_REASON).collect();
+            transaction.execute(
+                "UPDATE servers SET quarantine = ?1 WHERE tenant = ?2 AND name = ?3",
+                [&reason, tenant, server],
+            )?;
+            let detail = serde_json::json!({ "deployment": deployment_id, "reason": reason });
+            let event = event(actor, tenant, server, "server.quarantine", Some(detail));
+            let edit = Edit::Server(Arc::new(Server { quarantine: Some(reason), ..Server::clone(found) }));
+            Ok(Wish::Change(Change { edits: vec![edit], event, answer: () }))
         })
     }
 
@@ -82,28 +156,14 @@ impl Registry {
         })
     }
 
-    /// The code of a deployment. It is compared with its digest each time: nothing else may ever run.
-    pub fn source(&self, tenant: &str, deployment_id: &str) -> Result<Bytes, RegistryError> {
-        let (digest, source): (String, Vec<u8>) = self.database().read(|connection| {
-            let query = "SELECT sources.digest, sources.bytes FROM deployments JOIN sources USING (tenant, digest)
-                         WHERE deployments.tenant = ?1 AND deployments.id = ?2";
-            let mut statement = connection.prepare_cached(query)?;
-            let row = statement.query_row([tenant, deployment_id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-            row.ok_or_else(|| RegistryError::not_found("deployment", deployment_id))
-        })?;
-        if hex::encode(Sha256::digest(&source)) != digest {
-            return Err(RegistryError::corrupt(format!("the source of `{deployment_id}` does not fit its digest")));
-        }
-        Ok(source.into())
-    }
-
     /// Removes a server with all its deployments and its log.
     pub fn delete_server(&self, actor: &Actor, tenant: &str, server: &str) -> Result<(), RegistryError> {
         self.change(|transaction, directory| {
-            server_of(directory, tenant, server)?;
+            let step = server_of(directory, tenant, server)?.step;
             transaction.execute("DELETE FROM servers WHERE tenant = ?1 AND name = ?2", [tenant, server])?;
-            drop_unused_sources(transaction, tenant)?;
-            let edits = vec![Edit::ServerGone { tenant: tenant.to_owned(), server: server.to_owned() }];
+            transaction.execute("UPDATE tenants SET step = max(step, ?1) WHERE name = ?2", (step, tenant))?;
+            drop_unused_files(transaction, tenant)?;
+            let edits = vec![Edit::ServerGone { tenant: tenant.to_owned(), server: server.to_owned(), step }];
             Ok(Wish::Change(Change { edits, event: event(actor, tenant, server, "server.delete", None), answer: () }))
         })?;
         self.logs().remove_server(tenant, server);
@@ -120,79 +180,127 @@ fn server_of<'a>(
     tenant_of(directory, tenant)?.servers.get(server).ok_or_else(|| RegistryError::not_found("server", server))
 }
 
-fn tenant_uid(connection: &Connection, tenant: &str) -> Result<[u8; 16], RegistryError> {
+fn next(directory: &Directory, tenant: &str, server: &str) -> Result<Next, RegistryError> {
+    let tenant = tenant_of(directory, tenant)?;
+    Ok(match tenant.servers.get(server) {
+        Some(server) => Next { step: server.step + 1, current: server.current.clone() },
+        None => Next { step: tenant.step + 1, current: None },
+    })
+}
+
+fn conflict(what: &str) -> RegistryError {
+    RegistryError::Conflict { what: what.to_owned(), hint: None }
+}
+
+pub(crate) fn tenant_uid(connection: &Connection, tenant: &str) -> Result<[u8; 16], RegistryError> {
     Ok(connection.query_row("SELECT uid FROM tenants WHERE name = ?1", [tenant], |row| row.get(0))?)
 }
 
 /// A digest of everything that decides how it runs, whose it is and what it shows. Two tenants never share an id, so
 /// whatever is kept under it is not shared either.
-fn deployment_id(tenant: &[u8; 16], new: &NewDeployment, digest: &str, manifest: &str) -> String {
-    let mut hash = Sha256::new();
-    for part in [tenant, new.server.as_bytes(), digest.as_bytes(), manifest.as_bytes(), new.surface.get().as_bytes()] {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
+pub(crate) fn deployment_id(tenant: &[u8; 16], lock: &Lock) -> String {
+    hex::encode(&Sha256::new().chain_update(tenant).chain_update(lock.content().bytes()).finalize()[..16])
+}
+
+fn text(canonical: Vec<u8>) -> Result<String, RegistryError> {
+    String::from_utf8(canonical).map_err(|error| RegistryError::internal("canonical JSON is no text", error))
+}
+
+pub(crate) fn sealed(
+    connection: &Connection,
+    tenant: &str,
+    server: &str,
+    id: &str,
+) -> Result<(Lock, Seal), RegistryError> {
+    let query = "SELECT lock, seal FROM deployments WHERE tenant = ?1 AND server = ?2 AND id = ?3";
+    let mut statement = connection.prepare_cached(query)?;
+    let mut rows = statement.query([tenant, server, id])?;
+    match rows.next()? {
+        Some(row) => snapshot::sealed(row, 0, 1),
+        None => Err(RegistryError::not_found("deployment", id)),
     }
-    hex::encode(&hash.finalize()[..16])
 }
 
 fn create_server(
     transaction: &Transaction<'_>,
-    count: usize,
+    directory: &Directory,
     new: &NewDeployment,
 ) -> Result<Arc<Server>, RegistryError> {
+    let tenant = tenant_of(directory, &new.tenant)?;
+    let count = tenant.servers.len();
     if count >= MOST_SERVERS {
         return Err(RegistryError::Conflict {
             what: format!("the tenant has {count} servers, which is the most"),
             hint: Some("delete those that nobody needs any more".to_owned()),
         });
     }
-    let server = Server { tenant: new.tenant.clone(), name: new.server.clone(), created_at: now(), current: None };
+    let server = Server {
+        tenant: new.tenant.clone(),
+        name: new.lock.server.to_string(),
+        created_at: now(),
+        current: None,
+        step: tenant.step,
+        quarantine: None,
+    };
     transaction.execute(
-        "INSERT INTO servers (tenant, name, created_at) VALUES (?1, ?2, ?3)",
-        (&server.tenant, &server.name, server.created_at),
+        "INSERT INTO servers (tenant, name, created_at, step) VALUES (?1, ?2, ?3, ?4)",
+        (&server.tenant, &server.name, server.created_at, server.step),
     )?;
     Ok(Arc::new(server))
 }
 
+/// The same content that comes again has a new lock, for the step that it came with.
 fn store(
     transaction: &Transaction<'_>,
     actor: &Actor,
     new: &NewDeployment,
-    id: String,
-    digest: &str,
-    manifest: &str,
-) -> Result<Deployment, RegistryError> {
-    let deployment = Deployment {
-        id,
-        tenant: new.tenant.clone(),
-        server: new.server.clone(),
-        created_at: now(),
-        created_by: actor.0.clone(),
-        digest: digest.to_owned(),
-        size: new.source.len() as u64,
-        manifest: new.manifest.clone(),
-        surface: new.surface.clone(),
-    };
-    transaction.execute(
-        "INSERT INTO sources (tenant, digest, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-        (&deployment.tenant, digest, &new.source[..]),
-    )?;
-    transaction.execute(
-        "INSERT INTO deployments (id, tenant, server, created_at, created_by, digest, size, manifest, surface)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    id: &str,
+    size: usize,
+) -> Result<(), RegistryError> {
+    let digest = |file: &bundle::File| hex::encode(file.sha256.bytes());
+    let code = new.lock.files.get(&new.lock.entry).map(digest).unwrap_or_default();
+    let number: i64 = transaction.query_row(
+        "INSERT INTO deployments
+             (id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         ON CONFLICT (tenant, server, id) DO UPDATE
+             SET lock = excluded.lock, seal = excluded.seal, approval = NULL, pending = excluded.pending
+         RETURNING number",
         (
-            &deployment.id,
-            &deployment.tenant,
-            &deployment.server,
-            deployment.created_at,
-            &deployment.created_by,
-            digest,
-            deployment.size,
-            manifest,
-            deployment.surface.get(),
+            id,
+            &new.tenant,
+            new.lock.server.as_str(),
+            now(),
+            &actor.0,
+            code,
+            size as u64,
+            text(new.lock.bytes())?,
+            text(new.seal.bytes())?,
+            new.surface.get(),
+            new.pending,
         ),
+        |row| row.get(0),
     )?;
-    Ok(deployment)
+    for (path, bytes) in &new.files {
+        let Some(digest) = new.lock.files.get(path.as_str()).map(digest) else { continue };
+        transaction.execute(
+            "INSERT INTO files (tenant, digest, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+            (&new.tenant, &digest, &bytes[..]),
+        )?;
+        transaction.execute(
+            "INSERT INTO deployment_files (deployment, tenant, digest) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+            (number, &new.tenant, &digest),
+        )?;
+    }
+    Ok(())
+}
+
+fn describe(deployment: &Deployment, server: &Server) -> serde_json::Value {
+    serde_json::json!({
+        "deployment": deployment.id, "digest": deployment.digest, "size": deployment.size, "lock": deployment.lock,
+        "wall": deployment.manifest.wall, "boundary": deployment.manifest.boundary,
+        "instead_of": server.current.as_ref().map(|current| &current.id),
+    })
 }
 
 fn make_current(
@@ -202,16 +310,15 @@ fn make_current(
     actor: &Actor,
     action: &str,
 ) -> Result<Wish<Arc<Deployment>>, RegistryError> {
+    let step = server.step + 1;
     transaction.execute(
-        "UPDATE servers SET current = ?1 WHERE tenant = ?2 AND name = ?3",
-        [&deployment.id, &server.tenant, &server.name],
+        "UPDATE servers SET current = ?1, step = ?2, quarantine = NULL WHERE tenant = ?3 AND name = ?4",
+        (&deployment.id, step, &server.tenant, &server.name),
     )?;
-    let detail = serde_json::json!({
-        "deployment": deployment.id, "digest": deployment.digest, "size": deployment.size, "wall": deployment.manifest.wall,
-        "boundary": deployment.manifest.boundary, "instead_of": server.current.as_ref().map(|current| &current.id),
-    });
+    let detail = describe(&deployment, server);
     let deployment = Arc::new(deployment);
-    let edit = Edit::Server(Arc::new(Server { current: Some(deployment.clone()), ..server.clone() }));
+    let current = Some(deployment.clone());
+    let edit = Edit::Server(Arc::new(Server { current, step, quarantine: None, ..server.clone() }));
     let event = event(actor, &server.tenant, &server.name, action, Some(detail));
     Ok(Wish::Change(Change { edits: vec![edit], event, answer: deployment }))
 }
@@ -226,21 +333,21 @@ fn prune(transaction: &Transaction<'_>, tenant: &str, server: &str) -> Result<()
                  WINDOW newest AS (ORDER BY number DESC)
              )
              WHERE (place > ?3 OR bytes > ?4)
-                 AND id != (SELECT current FROM servers WHERE tenant = ?1 AND name = ?2)
+                 AND id IS NOT (SELECT current FROM servers WHERE tenant = ?1 AND name = ?2)
          )",
         (tenant, server, KEPT_DEPLOYMENTS, KEPT_BYTES),
     )?;
     if pruned > 0 {
-        drop_unused_sources(transaction, tenant)?;
+        drop_unused_files(transaction, tenant)?;
     }
     Ok(())
 }
 
-fn drop_unused_sources(transaction: &Transaction<'_>, tenant: &str) -> Result<(), RegistryError> {
+fn drop_unused_files(transaction: &Transaction<'_>, tenant: &str) -> Result<(), RegistryError> {
     transaction.execute(
-        "DELETE FROM sources WHERE tenant = ?1 AND NOT EXISTS (
-             SELECT 1 FROM deployments
-             WHERE deployments.tenant = sources.tenant AND deployments.digest = sources.digest
+        "DELETE FROM files WHERE tenant = ?1 AND NOT EXISTS (
+             SELECT 1 FROM deployment_files
+             WHERE deployment_files.tenant = files.tenant AND deployment_files.digest = files.digest
          )",
         [tenant],
     )?;

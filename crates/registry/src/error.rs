@@ -16,6 +16,8 @@ pub enum RegistryError {
     BadValue { what: String },
     #[error("{what}")]
     Conflict { what: String, hint: Option<String> },
+    #[error("the lock is not for the next step: {0}")]
+    Replayed(bundle::Replayed),
     #[error("the disk of the data directory is full")]
     DiskFull(#[source] Cause),
     #[error("the data directory cannot be written")]
@@ -46,6 +48,7 @@ impl RegistryError {
             RegistryError::BadName { .. } => "bad_name",
             RegistryError::BadValue { .. } => "bad_value",
             RegistryError::Conflict { .. } => "conflict",
+            RegistryError::Replayed(_) => "replayed",
             RegistryError::DiskFull(_) => "disk_full",
             RegistryError::ReadOnly(_) => "read_only",
             RegistryError::Corrupt { .. } => "corrupt",
@@ -58,6 +61,7 @@ impl RegistryError {
             RegistryError::Exists { .. } => Some("choose another name, or delete it first".to_owned()),
             RegistryError::BadName { name, .. } => Some(crate::name::explain(name)),
             RegistryError::Conflict { hint, .. } => hint.clone(),
+            RegistryError::Replayed(_) => Some("what is deployed has changed since; deploy again".to_owned()),
             RegistryError::DiskFull(_) => Some("nothing was changed; make room and try again".to_owned()),
             RegistryError::ReadOnly(_) => {
                 Some("nothing was changed; the host's operator must make it writable".to_owned())

@@ -5,6 +5,7 @@
 //! replaced after each committed change, so that no request ever waits for the disk to learn who may do what.
 
 mod audit;
+mod bundles;
 mod clock;
 mod database;
 mod deployments;
@@ -34,5 +35,5 @@ pub use name::is_name;
 #[doc(hidden)]
 pub use registry::OpenOptions;
 pub use registry::{Health, Registry};
-pub use requests::{NewDeployment, NewKey, NewTenant, TenantPatch};
+pub use requests::{Bundle, NewDeployment, NewKey, NewTenant, Next, TenantPatch};
 pub use token::{Token, token_hash};

@@ -1,5 +1,6 @@
 //! The nouns.
 
+use bundle::Lock;
 use policy::{Boundary, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -72,6 +73,10 @@ pub struct Tenant {
     pub quota: Quota,
     /// Whether arguments and results are kept in the audit log, not only their digests.
     pub recording: bool,
+    /// Whether a change of what a server shows or may use needs the agreement of a second key.
+    pub approval: bool,
+    /// No server that was removed came further.
+    pub step: u64,
     pub servers: BTreeMap<String, Arc<Server>>,
 }
 
@@ -82,10 +87,14 @@ pub struct Server {
     pub created_at: Timestamp,
     /// What callers reach.
     pub current: Option<Arc<Deployment>>,
+    /// Counts the changes of what it runs.
+    pub step: u64,
+    /// Why nobody may call it, if so.
+    pub quarantine: Option<String>,
 }
 
 /// One version of a server. Immutable; its id is a digest of its code and everything that decides how it runs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Deployment {
     pub id: String,
     pub tenant: String,
@@ -93,9 +102,16 @@ pub struct Deployment {
     pub created_at: Timestamp,
     /// Id of the key that made it.
     pub created_by: String,
-    /// SHA-256 of the source, as hex.
+    /// SHA-256 of the code, as hex.
     pub digest: String,
+    /// Bytes of all its files.
     pub size: u64,
+    /// Of the lock that it was last deployed with.
+    pub lock: bundle::Digest,
+    /// Who signed that lock beside the tenant.
+    pub publishers: Vec<bundle::PublicKey>,
+    /// It waits for somebody to agree, and nobody reaches it.
+    pub pending: bool,
     pub manifest: Manifest,
     /// Tools, resources, templates and prompts as the code itself showed them when it was deployed.
     pub surface: Box<RawValue>,
@@ -121,6 +137,18 @@ impl Default for Manifest {
             jit: false,
             limits: Limits::default(),
             file_name: "server.js".to_owned(),
+        }
+    }
+}
+
+impl From<&Lock> for Manifest {
+    fn from(lock: &Lock) -> Manifest {
+        Manifest {
+            wall: lock.wall.as_str().to_owned(),
+            boundary: lock.boundary,
+            jit: lock.jit,
+            limits: lock.limits.limits(),
+            file_name: lock.entry.to_string(),
         }
     }
 }

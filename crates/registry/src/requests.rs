@@ -1,8 +1,10 @@
 //! What is asked of the registry, and what it answers.
 
-use crate::{Manifest, Quota, Role, Scope, Tenant, Timestamp, Token};
+use crate::{Deployment, Quota, Role, Scope, Tenant, Timestamp, Token};
+use bundle::{Lock, Seal};
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A tenant, and the secrets of its first three keys: nobody can read them again.
@@ -20,6 +22,7 @@ pub struct TenantPatch {
     pub weight: Option<u32>,
     pub quota: Option<Quota>,
     pub recording: Option<bool>,
+    pub approval: Option<bool>,
 }
 
 /// A key to make.
@@ -34,13 +37,32 @@ pub struct NewKey {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A deployment to make, which the wall has initialised already.
+/// A deployment to make. Whoever asks has verified it, and the wall has initialised it.
 #[derive(Clone, Debug)]
 pub struct NewDeployment {
     pub tenant: String,
-    pub server: String,
-    pub source: Bytes,
-    pub manifest: Manifest,
+    pub lock: Lock,
+    pub seal: Seal,
+    pub files: BTreeMap<String, Bytes>,
     /// What the code showed when it was initialised.
     pub surface: Box<RawValue>,
+    /// Somebody else has to agree first.
+    pub pending: bool,
+}
+
+/// What a new lock for a server has to fit.
+#[derive(Clone, Debug)]
+pub struct Next {
+    pub step: u64,
+    /// What it replaces.
+    pub current: Option<Arc<Deployment>>,
+}
+
+/// A deployment as it lies on the disk, verified.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    pub lock: Lock,
+    pub seal: Seal,
+    /// The code.
+    pub source: Bytes,
 }

@@ -1,6 +1,7 @@
 //! The directory in memory: read from the database once, then changed with it.
 
-use crate::{Deployment, Directory, Key, RegistryError, Server, Tenant, TokenHash};
+use crate::{Deployment, Directory, Key, Manifest, RegistryError, Server, Tenant, TokenHash};
+use bundle::{Lock, Seal};
 use rusqlite::{Connection, Row};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -14,9 +15,11 @@ pub(crate) enum Edit {
     Key(TokenHash, Arc<Key>),
     KeyGone(TokenHash),
     Server(Arc<Server>),
+    /// The tenant remembers how far it came.
     ServerGone {
         tenant: String,
         server: String,
+        step: u64,
     },
 }
 
@@ -44,9 +47,11 @@ pub(crate) fn edited(directory: &Directory, edits: Vec<Edit>) -> Directory {
                     Arc::make_mut(tenant).servers.insert(server.name.clone(), server);
                 }
             }
-            Edit::ServerGone { tenant, server } => {
+            Edit::ServerGone { tenant, server, step } => {
                 if let Some(tenant) = directory.tenants.get_mut(&tenant) {
-                    Arc::make_mut(tenant).servers.remove(&server);
+                    let tenant = Arc::make_mut(tenant);
+                    tenant.servers.remove(&server);
+                    tenant.step = tenant.step.max(step);
                 }
             }
         }
@@ -57,7 +62,8 @@ pub(crate) fn edited(directory: &Directory, edits: Vec<Edit>) -> Directory {
 /// The directory as the database has it.
 pub(crate) fn load(connection: &Connection) -> Result<Directory, RegistryError> {
     let mut directory = Directory { revision: 1, ..Directory::default() };
-    let mut tenants = connection.prepare("SELECT name, created_at, weight, quota, recording FROM tenants")?;
+    let mut tenants =
+        connection.prepare("SELECT name, created_at, weight, quota, recording, approval, step FROM tenants")?;
     let mut rows = tenants.query([])?;
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
@@ -66,6 +72,8 @@ pub(crate) fn load(connection: &Connection) -> Result<Directory, RegistryError> 
             weight: row.get(2)?,
             quota: json(row, 3, "the quota of a tenant")?,
             recording: row.get(4)?,
+            approval: row.get(5)?,
+            step: row.get(6)?,
             servers: servers(connection, &name)?,
             name: name.clone(),
         };
@@ -81,15 +89,31 @@ pub(crate) fn load(connection: &Connection) -> Result<Directory, RegistryError> 
 
 fn servers(connection: &Connection, tenant: &str) -> Result<BTreeMap<String, Arc<Server>>, RegistryError> {
     let mut servers = BTreeMap::new();
-    let mut statement = connection.prepare_cached("SELECT name, created_at, current FROM servers WHERE tenant = ?1")?;
+    let query = "SELECT name, created_at, current, step, quarantine FROM servers WHERE tenant = ?1";
+    let mut statement = connection.prepare_cached(query)?;
     let mut rows = statement.query([tenant])?;
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
-        let current = match row.get::<_, Option<String>>(2)? {
-            Some(id) => Some(Arc::new(deployment_of(connection, tenant, &name, &id)?)),
-            None => None,
+        let (mut current, mut quarantine) = (None, row.get(4)?);
+        if let Some(id) = row.get::<_, Option<String>>(2)? {
+            match deployment_of(connection, tenant, &name, &id) {
+                Ok(deployment) => current = Some(Arc::new(deployment)),
+                // One damaged server is no reason to keep the others from running.
+                Err(RegistryError::Corrupt { what, .. }) => {
+                    quarantine = Some(format!("its deployment is damaged: {what}"))
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let created_at = row.get(1)?;
+        let server = Server {
+            tenant: tenant.to_owned(),
+            name: name.clone(),
+            created_at,
+            current,
+            step: row.get(3)?,
+            quarantine,
         };
-        let server = Server { tenant: tenant.to_owned(), name: name.clone(), created_at: row.get(1)?, current };
         servers.insert(name, Arc::new(server));
     }
     Ok(servers)
@@ -113,9 +137,11 @@ pub(crate) fn key(row: &Row<'_>) -> Result<Key, RegistryError> {
     })
 }
 
-pub(crate) const DEPLOYMENT: &str = "id, tenant, server, created_at, created_by, digest, size, manifest, surface";
+pub(crate) const DEPLOYMENT: &str =
+    "id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending";
 
 pub(crate) fn deployment(row: &Row<'_>) -> Result<Deployment, RegistryError> {
+    let (lock, seal) = sealed(row, 7, 8)?;
     Ok(Deployment {
         id: row.get(0)?,
         tenant: row.get(1)?,
@@ -124,10 +150,22 @@ pub(crate) fn deployment(row: &Row<'_>) -> Result<Deployment, RegistryError> {
         created_by: row.get(4)?,
         digest: row.get(5)?,
         size: row.get(6)?,
-        manifest: json(row, 7, "the manifest of a deployment")?,
-        surface: RawValue::from_string(row.get(8)?)
+        lock: lock.digest(),
+        publishers: seal.publishers(),
+        manifest: Manifest::from(&lock),
+        surface: RawValue::from_string(row.get(9)?)
             .map_err(|_| RegistryError::corrupt("the surface of a deployment is no JSON"))?,
+        pending: row.get(10)?,
     })
+}
+
+/// A lock and its seal. Whether they belong together is not asked here.
+pub(crate) fn sealed(row: &Row<'_>, lock: usize, seal: usize) -> Result<(Lock, Seal), RegistryError> {
+    let text = |column| row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from);
+    let damaged = |what: &str, cause: &dyn std::fmt::Display| RegistryError::corrupt(format!("{what}: {cause}"));
+    let lock = Lock::parse(text(lock)?).map_err(|cause| damaged("the lock of a deployment", &cause))?;
+    let seal = Seal::parse(text(seal)?).map_err(|cause| damaged("the seal of a deployment", &cause))?;
+    Ok((lock, seal))
 }
 
 /// A deployment that must be there.

@@ -36,6 +36,8 @@ impl Registry {
             weight: settings.weight.unwrap_or(1),
             quota: settings.quota.unwrap_or_default(),
             recording: settings.recording.unwrap_or(false),
+            approval: settings.approval.unwrap_or(false),
+            step: 0,
             servers: BTreeMap::new(),
         };
         self.change(|transaction, directory| {
@@ -43,8 +45,17 @@ impl Registry {
                 return Err(RegistryError::Exists { kind: "tenant", name: name.to_owned() });
             }
             transaction.execute(
-                "INSERT INTO tenants (name, uid, created_at, weight, quota, recording) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                (name, uid, tenant.created_at, tenant.weight, to_json(&tenant.quota)?, tenant.recording),
+                "INSERT INTO tenants (name, uid, created_at, weight, quota, recording, approval)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                (
+                    name,
+                    uid,
+                    tenant.created_at,
+                    tenant.weight,
+                    to_json(&tenant.quota)?,
+                    tenant.recording,
+                    tenant.approval,
+                ),
             )?;
             let tenant = Arc::new(tenant);
             let mut edits = vec![Edit::Tenant(tenant.clone())];
@@ -75,9 +86,10 @@ impl Registry {
             tenant.weight = patch.weight.unwrap_or(tenant.weight);
             tenant.quota = patch.quota.unwrap_or(tenant.quota);
             tenant.recording = patch.recording.unwrap_or(tenant.recording);
+            tenant.approval = patch.approval.unwrap_or(tenant.approval);
             transaction.execute(
-                "UPDATE tenants SET weight = ?1, quota = ?2, recording = ?3 WHERE name = ?4",
-                (tenant.weight, to_json(&tenant.quota)?, tenant.recording, name),
+                "UPDATE tenants SET weight = ?1, quota = ?2, recording = ?3, approval = ?4 WHERE name = ?5",
+                (tenant.weight, to_json(&tenant.quota)?, tenant.recording, tenant.approval, name),
             )?;
             let event = event(actor, name, "tenant.update", Some(describe(&tenant)));
             Ok(Wish::Change(Change { edits: vec![Edit::Tenant(Arc::new(tenant))], event, answer: () }))
@@ -121,7 +133,9 @@ fn first_key(tenant: &str, role: Role) -> NewKey {
 }
 
 fn describe(tenant: &Tenant) -> serde_json::Value {
-    serde_json::json!({ "weight": tenant.weight, "quota": tenant.quota, "recording": tenant.recording })
+    serde_json::json!({
+        "weight": tenant.weight, "quota": tenant.quota, "recording": tenant.recording, "approval": tenant.approval,
+    })
 }
 
 fn event(actor: &Actor, name: &str, action: &str, detail: Option<serde_json::Value>) -> ChangeEvent {

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{actor, audit_lines, call_key, deployment, fresh};
+use common::{actor, audit_lines, call_key, deploy, deploy_well, fresh, sealed};
 use registry::{
-    Directory, NewKey, Quota, Registry, RegistryError, Role, Scope, SessionRecord, TenantPatch, Token, token_hash,
+    Directory, NewDeployment, NewKey, Quota, Registry, RegistryError, Role, Scope, SessionRecord, TenantPatch, Token, token_hash,
 };
 
 fn code<T>(result: Result<T, RegistryError>) -> &'static str {
@@ -51,7 +51,7 @@ fn a_tenant_comes_with_three_keys_and_takes_them_along() {
 fn settings_of_a_tenant_change_only_where_asked() {
     let host = fresh();
     let quota = Quota { requests_per_s: Some(5.5), ..Quota::default() };
-    let settings = TenantPatch { weight: Some(3), quota: Some(quota.clone()), recording: None };
+    let settings = TenantPatch { weight: Some(3), quota: Some(quota.clone()), ..TenantPatch::default() };
     host.registry.create_tenant_with(&actor(), "acme", settings).unwrap();
     let patch = TenantPatch { recording: Some(true), ..TenantPatch::default() };
     host.registry.update_tenant(&actor(), "acme", patch.clone()).unwrap();
@@ -151,32 +151,31 @@ fn the_same_content_is_the_same_deployment() {
     let host = fresh();
     let registry = &host.registry;
     registry.create_tenant(&actor(), "acme").unwrap();
-    assert_eq!(code(registry.deploy(&actor(), deployment("nobody", "prices", "1"))), "not_found");
-    assert_eq!(code(registry.deploy(&actor(), deployment("acme", "../x", "1"))), "bad_name");
-    let first = registry.deploy(&actor(), deployment("acme", "prices", "one")).unwrap();
+    assert_eq!(code(deploy(registry, "nobody", "prices", "1")), "not_found");
+    assert_eq!(code(deploy(registry, "acme", "../x", "1")), "bad_name");
+    let first = deploy(registry, "acme", "prices", "one").unwrap();
     let revision = registry.directory().revision;
-    let again = registry.deploy(&actor(), deployment("acme", "prices", "one")).unwrap();
+    let again = deploy(registry, "acme", "prices", "one").unwrap();
     assert_eq!((&first.id, registry.directory().revision), (&again.id, revision), "nothing to do");
 
-    let second = registry.deploy(&actor(), deployment("acme", "prices", "two")).unwrap();
+    let second = deploy_well(registry, "acme", "prices", "two");
     assert_ne!(first.id, second.id);
-    let elsewhere = registry.deploy(&actor(), deployment("acme", "rates", "one")).unwrap();
+    let elsewhere = deploy(registry, "acme", "rates", "one").unwrap();
     assert_ne!(first.id, elsewhere.id, "of another server");
     assert_eq!(first.digest, elsewhere.digest);
-    let mut other = deployment("acme", "prices", "one");
-    other.manifest.limits.cpu_ms += 1;
+    let other = sealed(registry, "acme", "prices", "one", "[limits]\ncpu_ms = 7", "key", "token");
     assert_ne!(registry.deploy(&actor(), other).unwrap().id, first.id, "other limits");
 
     let ids: Vec<_> = registry.deployments("acme", "prices").unwrap().into_iter().map(|d| d.id).collect();
     assert_eq!((ids.len(), &ids[2]), (3, &first.id), "newest first");
-    registry.deploy(&actor(), deployment("acme", "prices", "one")).unwrap();
+    deploy(registry, "acme", "prices", "one").unwrap();
     assert_eq!(registry.deployments("acme", "prices").unwrap().len(), 3, "an old one came back");
     let current = |registry: &Registry| registry.directory().server("acme", "prices").unwrap().current.clone().unwrap();
     assert_eq!(current(registry).id, first.id);
 
     let host = host.reopen();
     assert_eq!(current(&host.registry).id, first.id);
-    assert_eq!(&host.registry.source("acme", &second.id).unwrap()[..], b"two");
+    assert_eq!(&host.registry.bundle("acme", "prices", &second.id).unwrap().source[..], b"two");
 }
 
 #[test]
@@ -185,7 +184,7 @@ fn a_tenant_made_anew_has_other_deployments() {
     let mut ids = Vec::new();
     for _ in 0..2 {
         host.registry.create_tenant(&actor(), "acme").unwrap();
-        ids.push(host.registry.deploy(&actor(), deployment("acme", "prices", "one")).unwrap().id.clone());
+        ids.push(deploy(&host.registry, "acme", "prices", "one").unwrap().id.clone());
         host.registry.delete_tenant(&actor(), "acme").unwrap();
     }
     assert_ne!(ids[0], ids[1]);
@@ -196,9 +195,9 @@ fn an_earlier_deployment_can_be_made_current() {
     let host = fresh();
     let registry = &host.registry;
     registry.create_tenant(&actor(), "acme").unwrap();
-    let first = registry.deploy(&actor(), deployment("acme", "prices", "one")).unwrap();
-    registry.deploy(&actor(), deployment("acme", "prices", "two")).unwrap();
-    let elsewhere = registry.deploy(&actor(), deployment("acme", "rates", "one")).unwrap();
+    let first = deploy(registry, "acme", "prices", "one").unwrap();
+    deploy(registry, "acme", "prices", "two").unwrap();
+    let elsewhere = deploy(registry, "acme", "rates", "one").unwrap();
     assert_eq!(code(registry.activate(&actor(), "acme", "prices", &elsewhere.id)), "not_found");
     assert_eq!(code(registry.activate(&actor(), "acme", "nothing", &first.id)), "not_found");
     registry.activate(&actor(), "acme", "prices", &first.id).unwrap();
@@ -212,17 +211,17 @@ fn a_deleted_server_leaves_no_source() {
     let registry = &host.registry;
     registry.create_tenant(&actor(), "acme").unwrap();
     let shared = "shared source";
-    registry.deploy(&actor(), deployment("acme", "one", shared)).unwrap();
-    let kept = registry.deploy(&actor(), deployment("acme", "two", shared)).unwrap();
-    let lost = registry.deploy(&actor(), deployment("acme", "one", "only here")).unwrap();
+    deploy(registry, "acme", "one", shared).unwrap();
+    let kept = deploy_well(registry, "acme", "two", shared);
+    let lost = deploy(registry, "acme", "one", "only here").unwrap();
     registry.delete_server(&actor(), "acme", "one").unwrap();
     assert_eq!(code(registry.delete_server(&actor(), "acme", "one")), "not_found");
-    assert_eq!(code(registry.source("acme", &lost.id)), "not_found");
-    assert_eq!(&registry.source("acme", &kept.id).unwrap()[..], shared.as_bytes());
+    assert_eq!(code(registry.bundle("acme", "one", &lost.id)), "not_found");
+    assert_eq!(&registry.bundle("acme", "two", &kept.id).unwrap().source[..], shared.as_bytes());
     let dir = host.stop();
     let database = rusqlite::Connection::open(dir.path().join("bulkhead.db")).unwrap();
-    let sources: i64 = database.query_row("SELECT count(*) FROM sources", [], |row| row.get(0)).unwrap();
-    assert_eq!(sources, 1);
+    let files: i64 = database.query_row("SELECT count(*) FROM files", [], |row| row.get(0)).unwrap();
+    assert_eq!(files, 2, "a manifest and a source");
 }
 
 #[test]
@@ -231,36 +230,141 @@ fn old_deployments_make_room_but_never_the_current_one() {
     let registry = &host.registry;
     registry.create_tenant(&actor(), "acme").unwrap();
     let source = |fill: char| fill.to_string().repeat(30 << 20);
-    let first = registry.deploy(&actor(), deployment("acme", "prices", &source('0'))).unwrap();
+    let first = deploy(registry, "acme", "prices", &source('0')).unwrap();
     for fill in '1'..='9' {
-        registry.deploy(&actor(), deployment("acme", "prices", &source(fill))).unwrap();
+        deploy(registry, "acme", "prices", &source(fill)).unwrap();
     }
     // 256 MiB hold eight of 30 MiB.
     assert_eq!(registry.deployments("acme", "prices").unwrap().len(), 8);
-    assert_eq!(code(registry.source("acme", &first.id)), "not_found");
+    assert_eq!(code(registry.bundle("acme", "prices", &first.id)), "not_found");
     let oldest = registry.deployments("acme", "prices").unwrap().pop().unwrap();
     registry.activate(&actor(), "acme", "prices", &oldest.id).unwrap();
-    let large = "x".repeat((32 << 20) + 1);
-    assert_eq!(code(registry.deploy(&actor(), deployment("acme", "prices", &large))), "bad_value");
+    let large = "x".repeat((33 << 20) + 1);
+    assert_eq!(code(deploy(registry, "acme", "prices", &large)), "bad_value");
+}
+
+/// Whatever is changed on the disk, what was deployed does not run as something else.
+#[test]
+fn what_was_changed_on_the_disk_is_not_run() {
+    let changes = [
+        "UPDATE files SET bytes = CAST('return 2' AS BLOB) WHERE bytes = CAST('return 1' AS BLOB)",
+        "UPDATE files SET bytes = CAST(bytes || ' ' AS BLOB) WHERE bytes != CAST('return 1' AS BLOB)",
+        "DELETE FROM files",
+        "UPDATE deployments SET lock = replace(lock, '\"cpu_ms\":', '\"cpu_ms\":9')",
+        "UPDATE deployments SET lock = replace(lock, '\"step\":{\"accepts\":null,\"number\":1', '\"step\":{\"accepts\":null,\"number\":2')",
+        "UPDATE deployments SET lock = lock || ' '",
+        "UPDATE deployments SET seal = replace(seal, '\"mac\":\"', '\"mac\":\"0')",
+        "UPDATE deployments SET seal = '{}'",
+        "UPDATE deployments SET surface = '{\"tools\":[{\"name\":\"more\"}]}'",
+        "UPDATE deployments SET surface = 'nonsense'",
+        "UPDATE deployments SET approval = '{}'",
+        "UPDATE deployments SET approval = replace(seal, '\"lock\":\"', '\"lock\":\"0')",
+        "UPDATE keys SET hash = randomblob(32)",
+    ];
+    for change in changes {
+        let host = fresh();
+        host.registry.create_tenant(&actor(), "acme").unwrap();
+        let deployed = deploy_well(&host.registry, "acme", "prices", "return 1");
+        assert_eq!(code(host.registry.bundle("other", "prices", &deployed.id)), "not_found");
+        assert_eq!(code(host.registry.bundle("acme", "prices", &deployed.id)), "ok");
+        let database = rusqlite::Connection::open(host.dir.path().join("bulkhead.db")).unwrap();
+        database.execute_batch("PRAGMA foreign_keys = off").unwrap();
+        assert!(database.execute(change, []).unwrap() > 0, "{change}");
+        assert_eq!(code(host.registry.bundle("acme", "prices", &deployed.id)), "corrupt", "{change}");
+        // Whoever starts on it again starts, with the others.
+        let host = host.reopen();
+        let server = host.registry.directory().server("acme", "prices").unwrap().clone();
+        assert!(server.quarantine.is_some() || code(host.registry.bundle("acme", "prices", &deployed.id)) == "corrupt");
+    }
 }
 
 #[test]
-fn a_source_that_was_changed_is_not_run() {
+fn an_upload_is_good_for_one_step() {
     let host = fresh();
-    host.registry.create_tenant(&actor(), "acme").unwrap();
-    let deployed = host.registry.deploy(&actor(), deployment("acme", "prices", "return 1")).unwrap();
-    let database = rusqlite::Connection::open(host.dir.path().join("bulkhead.db")).unwrap();
-    assert_eq!(database.execute("UPDATE sources SET bytes = CAST('return 2' AS BLOB)", []).unwrap(), 1);
-    let error = host.registry.source("acme", &deployed.id).unwrap_err();
-    assert_eq!(error.code(), "corrupt");
-    assert_eq!(code(host.registry.source("other", &deployed.id)), "not_found");
+    let registry = &host.registry;
+    registry.create_tenant(&actor(), "acme").unwrap();
+    let make = |source: &str| sealed(registry, "acme", "prices", source, "", "key", "token");
+    let uploads: Vec<_> = ["one", "two", "three"]
+        .into_iter()
+        .map(|source| {
+            let upload = make(source);
+            registry.deploy(&actor(), upload.clone()).unwrap();
+            upload
+        })
+        .collect();
+    let again = |upload: &NewDeployment| code(registry.deploy(&actor(), upload.clone()));
+    assert_eq!((again(&uploads[0]), again(&uploads[1])), ("replayed", "replayed"));
+    assert_eq!(again(&uploads[2]), "ok", "nothing to do");
+    // Two at once: the second was made for what the first has replaced.
+    let (one, other) = (make("four"), make("five"));
+    assert_eq!((again(&one), again(&other)), ("ok", "replayed"));
+    // Back at an earlier deployment, what once replaced it is no good again.
+    let first = registry.deployments("acme", "prices").unwrap().pop().unwrap();
+    registry.activate(&actor(), "acme", "prices", &first.id).unwrap();
+    assert_eq!(again(&uploads[1]), "replayed");
+    assert_eq!(again(&make("two")), "ok");
+    // Nor is the first upload of a server that was removed.
+    registry.delete_server(&actor(), "acme", "prices").unwrap();
+    assert_eq!(again(&uploads[0]), "replayed");
+    assert_eq!(again(&make("one")), "ok");
+    let host = host.reopen();
+    assert_eq!(code(host.registry.deploy(&actor(), uploads[1].clone())), "replayed");
+}
+
+#[test]
+fn a_proposal_waits_for_somebody_to_agree() {
+    let host = fresh();
+    let registry = &host.registry;
+    registry.create_tenant(&actor(), "acme").unwrap();
+    let current = || registry.directory().server("acme", "prices").unwrap().current.clone().map(|d| d.id.clone());
+    let first = deploy(registry, "acme", "prices", "one").unwrap();
+    let propose = |source: &str| {
+        let new = sealed(registry, "acme", "prices", source, "", "key", "token");
+        registry.deploy(&actor(), NewDeployment { pending: true, ..new }).unwrap()
+    };
+    let (two, three) = (propose("two"), propose("three"));
+    assert_eq!(current().as_ref(), Some(&first.id));
+    assert_eq!(code(registry.activate(&actor(), "acme", "prices", &two.id)), "conflict");
+    let approve = |id: &str| {
+        let (_, seal) = registry.lock("acme", "prices", id).unwrap();
+        code(registry.approve(&actor(), "acme", "prices", id, &seal))
+    };
+    assert_eq!(approve(&first.id), "conflict", "it does not wait");
+    assert_eq!(approve(&three.id), "ok");
+    assert_eq!(current().as_ref(), Some(&three.id));
+    assert_eq!(approve(&two.id), "replayed", "it was for another step");
+    assert_eq!(approve(&three.id), "conflict");
+}
+
+#[test]
+fn a_server_in_quarantine_stays_there_until_something_else_is_deployed() {
+    let host = fresh();
+    let quarantine = |registry: &Registry| registry.directory().server("acme", "prices").unwrap().quarantine.clone();
+    let registry = &host.registry;
+    registry.create_tenant(&actor(), "acme").unwrap();
+    let first = deploy(registry, "acme", "prices", "one").unwrap();
+    registry.quarantine(&actor(), "acme", "prices", "another", "no reason").unwrap();
+    assert_eq!(quarantine(registry), None, "that is not what runs");
+    registry.quarantine(&actor(), "acme", "prices", &first.id, "it shows something else").unwrap();
+    assert_eq!(quarantine(registry).as_deref(), Some("it shows something else"));
+    let host = host.reopen();
+    let registry = &host.registry;
+    assert!(quarantine(registry).is_some());
+    deploy(registry, "acme", "prices", "two").unwrap();
+    assert_eq!(quarantine(registry), None);
+    let current = registry.directory().server("acme", "prices").unwrap().current.clone().unwrap();
+    registry.quarantine(&actor(), "acme", "prices", &current.id, "again").unwrap();
+    registry.activate(&actor(), "acme", "prices", &current.id).unwrap();
+    assert_eq!(quarantine(registry), None);
+    let lines = audit_lines(host.stop().path());
+    assert_eq!(lines.iter().filter(|line| line["action"] == "server.quarantine").count(), 2);
 }
 
 #[test]
 fn sessions_outlive_the_host_but_not_their_server() {
     let host = fresh();
     host.registry.create_tenant(&actor(), "acme").unwrap();
-    host.registry.deploy(&actor(), deployment("acme", "prices", "one")).unwrap();
+    deploy(&host.registry, "acme", "prices", "one").unwrap();
     let session = |id: &str, server: Option<&str>, used_at| SessionRecord {
         id: id.to_owned(),
         tenant: "acme".to_owned(),
@@ -302,7 +406,7 @@ fn every_change_is_in_the_audit_log_once_and_without_secrets() {
     let new = registry.create_tenant(&actor(), "acme").unwrap();
     let (key, token) = registry.create_key(&actor(), call_key("acme", "laptop")).unwrap();
     registry.revoke_key(&actor(), Some("acme"), &key.id).unwrap();
-    registry.deploy(&actor(), deployment("acme", "prices", "one")).unwrap();
+    deploy(registry, "acme", "prices", "one").unwrap();
     registry.update_tenant(&actor(), "acme", TenantPatch { weight: Some(2), ..TenantPatch::default() }).unwrap();
     registry.delete_server(&actor(), "acme", "prices").unwrap();
     registry.delete_tenant(&actor(), "acme").unwrap();
@@ -334,8 +438,8 @@ fn many_at_once_disturb_nobody() {
                     let new = registry.create_tenant(&actor(), &tenant).unwrap();
                     assert!(role_of(&registry.directory(), &new.call_key).is_some());
                     let source = format!("{writer} {round}");
-                    let made = registry.deploy(&actor(), deployment("shared", &format!("s{writer}"), &source)).unwrap();
-                    assert_eq!(&registry.source("shared", &made.id).unwrap()[..], source.as_bytes());
+                    let made = deploy_well(registry, "shared", &format!("s{writer}"), &source);
+                    assert_eq!(&registry.bundle("shared", &made.server, &made.id).unwrap().source[..], source.as_bytes());
                     if round % 2 == 0 {
                         registry.delete_tenant(&actor(), &tenant).unwrap();
                         assert!(role_of(&registry.directory(), &new.call_key).is_none());
@@ -427,7 +531,7 @@ mod random {
                 Err(error) => error.code(),
             },
             Step::Deploy(tenant, server, content) => {
-                code(registry.deploy(&by, deployment(&t(tenant), &s(server), &content.to_string())))
+                code(deploy(registry, &t(tenant), &s(server), &content.to_string()))
             }
             Step::Activate(tenant, server, index) => match registry.deployments(&t(tenant), &s(server)) {
                 Ok(all) => code(registry.activate(&by, &t(tenant), &s(server), &all[index % all.len()].id)),

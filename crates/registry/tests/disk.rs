@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{actor, audit_lines, call, call_key, deployment, eventually};
+use common::{actor, audit_lines, call, call_key, deploy_well, deployment, eventually};
 use registry::{AuditEvent, CallFilter, OpenOptions, Registry, ToolLine, rfc3339_now, token_hash, verify};
 use std::fs::{self, File};
 use std::io::Write;
@@ -59,7 +59,7 @@ fn on_a_full_disk() {
     let options = OpenOptions { waiting_lines: 500, segment_bytes: 100_000 };
     let registry = Registry::open_with(&dir, options).unwrap();
     let acme = registry.create_tenant(&actor(), "acme").unwrap();
-    let deployed = registry.deploy(&actor(), deployment("acme", "prices", "return 1")).unwrap();
+    let deployed = deploy_well(&registry, "acme", "prices", "return 1");
     let filler = dir.join("filler");
     fill(&filler);
 
@@ -70,7 +70,7 @@ fn on_a_full_disk() {
     assert!(error.hint().is_some());
     let before = registry.directory();
     for _ in 0..3 {
-        let large = deployment("acme", "prices", &"x".repeat(1 << 20));
+        let large = deployment(&registry, "acme", "prices", &"x".repeat(1 << 20));
         assert_eq!(registry.deploy(&actor(), large).unwrap_err().code(), "disk_full");
     }
     assert_eq!(registry.directory().revision, before.revision);
@@ -78,7 +78,7 @@ fn on_a_full_disk() {
 
     // What is there can be read.
     assert!(registry.directory().keys.contains_key(&token_hash(acme.call_key.expose())));
-    assert_eq!(&registry.source("acme", &deployed.id).unwrap()[..], b"return 1");
+    assert_eq!(&registry.bundle("acme", "prices", &deployed.id).unwrap().source[..], b"return 1");
     assert_eq!(registry.keys(Some("acme")).unwrap().len(), 3);
 
     // Calls are kept in memory until no more fit.
@@ -157,7 +157,7 @@ fn on_a_disk_that_turns_read_only() {
     let Some(dir) = child_dir("on_a_disk_that_turns_read_only") else { return };
     let registry = Registry::open(&dir).unwrap();
     registry.create_tenant(&actor(), "acme").unwrap();
-    let deployed = registry.deploy(&actor(), deployment("acme", "prices", "return 1")).unwrap();
+    let deployed = deploy_well(&registry, "acme", "prices", "return 1");
     let (revoked, token) = registry.create_key(&actor(), call_key("acme", "x")).unwrap();
     registry.revoke_key(&actor(), Some("acme"), &revoked.id).unwrap();
     registry.close().unwrap();
@@ -169,7 +169,7 @@ fn on_a_disk_that_turns_read_only() {
     assert_eq!(error.code(), "read_only", "{error:?}");
     assert!(!registry.directory().tenants.contains_key("other"));
     assert!(!registry.directory().keys.contains_key(&token_hash(token.expose())));
-    assert_eq!(&registry.source("acme", &deployed.id).unwrap()[..], b"return 1");
+    assert_eq!(&registry.bundle("acme", "prices", &deployed.id).unwrap().source[..], b"return 1");
     for _ in 0..100 {
         registry.audit().append(&call("acme", "prices", "ok")).unwrap();
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{actor, audit_lines, call, call_key, deployment};
+use common::{actor, audit_lines, call, call_key, deploy_well};
 use registry::{Registry, TenantPatch, token_hash, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -42,7 +42,7 @@ fn child() {
 
         for version in 0..2 {
             say(&format!("try deploy {tenant} {version}"));
-            let made = registry.deploy(&actor(), deployment(&tenant, "prices", &source(&tenant, version))).unwrap();
+            let made = deploy_well(&registry, &tenant, "prices", &source(&tenant, version));
             say(&format!("done deploy {tenant} {version} {}", made.id));
         }
         say(&format!("try key {tenant}"));
@@ -122,7 +122,7 @@ impl Tenant {
             None => assert!(tenant.servers.is_empty() || self.is_open("deploy"), "{name}"),
             Some(version) => {
                 let current = tenant.servers["prices"].current.clone().unwrap();
-                let text = registry.source(name, &current.id).unwrap();
+                let text = registry.bundle(name, "prices", &current.id).unwrap().source;
                 let newer = self.is_open("deploy") && text == source(name, version + 1).as_bytes();
                 assert!(text == source(name, version).as_bytes() || newer, "{name}: another source");
             }
@@ -204,7 +204,7 @@ fn settle(tenant: &mut Tenant, name: &str, registry: &Registry, exists: bool) {
             let directory = registry.directory();
             let current = directory.server(name, "prices").and_then(|server| server.current.clone());
             tenant.version = current.map(|current| {
-                let text = registry.source(name, &current.id).unwrap();
+                let text = registry.bundle(name, "prices", &current.id).unwrap().source;
                 (0..2).find(|version| text == source(name, *version).as_bytes()).unwrap()
             });
         }

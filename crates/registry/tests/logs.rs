@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{actor, deployment, fresh};
+use common::{actor, deploy, fresh};
 use registry::{Registry, ToolLine, rfc3339_now};
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ fn texts(registry: &Registry, server: &str, n: usize) -> Vec<String> {
 fn with_server(server: &str) -> common::Fresh {
     let host = fresh();
     host.registry.create_tenant(&actor(), "acme").unwrap();
-    host.registry.deploy(&actor(), deployment("acme", server, "one")).unwrap();
+    deploy(&host.registry, "acme", server, "one").unwrap();
     host
 }
 
@@ -58,7 +58,7 @@ fn a_log_never_grows_beyond_its_bound() {
 #[tokio::test]
 async fn followers_see_lines_of_their_server_until_it_is_gone() {
     let host = with_server("prices");
-    host.registry.deploy(&actor(), deployment("acme", "rates", "one")).unwrap();
+    deploy(&host.registry, "acme", "rates", "one").unwrap();
     let logs = host.registry.logs();
     let mut follower = logs.follow("acme", "prices");
     logs.append("acme", "rates", &line("of another"));
@@ -82,7 +82,7 @@ fn what_is_deleted_has_no_log_and_gets_none() {
     host.registry.delete_server(&actor(), "acme", "prices").unwrap();
     logs.append("acme", "prices", &line("too late"));
     assert!(!file.exists());
-    host.registry.deploy(&actor(), deployment("acme", "prices", "one")).unwrap();
+    deploy(&host.registry, "acme", "prices", "one").unwrap();
     assert_eq!(texts(&host.registry, "prices", 10), [""; 0]);
     logs.append("acme", "prices", &line("again"));
     host.registry.delete_tenant(&actor(), "acme").unwrap();
@@ -127,7 +127,7 @@ fn hundreds_of_servers_need_few_files() {
     let host = fresh();
     host.registry.create_tenant(&actor(), "acme").unwrap();
     for server in 0..200 {
-        host.registry.deploy(&actor(), deployment("acme", &format!("s{server}"), "one")).unwrap();
+        deploy(&host.registry, "acme", &format!("s{server}"), "one").unwrap();
     }
     for round in 0..3 {
         for server in 0..200 {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{actor, eventually, fresh};
+use common::{actor, deploy, eventually, fresh};
 use registry::{OpenError, Registry, Role, token_hash};
 use std::fs;
 use std::io::Write;
@@ -24,7 +24,7 @@ fn child() {
     let Ok(dir) = std::env::var("REGISTRY_TEST_DIR") else { return };
     let registry = Registry::open(Path::new(&dir)).unwrap();
     registry.create_tenant(&actor(), "acme").unwrap();
-    registry.deploy(&actor(), common::deployment("acme", "prices", "one")).unwrap();
+    deploy(&registry, "acme", "prices", "one").unwrap();
     let line = registry::ToolLine {
         time: registry::rfc3339_now(),
         call: "1".to_owned(),
@@ -150,7 +150,7 @@ fn an_empty_database_is_brought_up_to_date() {
     drop(registry);
     let database = rusqlite::Connection::open(&path).unwrap();
     let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 1);
+    assert_eq!(version, 2);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(error.code(), "newer_schema");
     assert!(error.to_string().contains("99"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
-    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
     assert!(Registry::open(dir.path()).unwrap().directory().tenants.contains_key("acme"));
 }
 

@@ -29,6 +29,8 @@ pub enum Code {
     UnknownTool,
     /// The server did not initialise: it threw, does not parse, imports what is not there, or exports no server.
     InitFailed,
+    /// The code shows something else than what was deployed.
+    SurfaceDrift,
     /// Initialisation exceeded `init_cpu_ms`, `init_time_ms` or `memory_mb`.
     InitLimit,
     /// The compartment made a system call that its jail forbids.
@@ -63,6 +65,7 @@ impl Code {
             Code::UnknownTool => "unknown_tool",
             Code::InitFailed => "init_failed",
             Code::InitLimit => "init_limit",
+            Code::SurfaceDrift => "surface_drift",
             Code::JailViolation => "jail_violation",
             Code::ProtocolViolation => "protocol_violation",
             Code::Crashed => "crashed",

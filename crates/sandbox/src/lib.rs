@@ -16,4 +16,4 @@ pub use failure::{Code, Failure};
 pub use host::{Host, HostCall, HostRefusal, HostReply, LogLine, NoNetwork};
 pub use pool::{Pool, PoolSettings, PoolState, PoolTotals};
 pub use receipt::{Receipt, Usage};
-pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Request, Seed, Wall};
+pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Request, Seed, Shows, Wall};

@@ -1,9 +1,10 @@
 //! The interface of walls.
 
-use crate::{Failure, Host, Receipt, Usage};
+use crate::{Code, Failure, Host, Receipt, Usage};
 use bytes::Bytes;
 use policy::Permit;
 use serde_json::value::RawValue;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,33 @@ pub struct Deployment {
     /// What stack traces call it.
     pub file_name: String,
     pub permit: Permit,
+    /// What its code may show.
+    pub shows: Shows,
+}
+
+type Accepts = dyn Fn(&RawValue) -> Result<(), String> + Send + Sync;
+
+/// What the code of a deployment may show. It is asked whenever the code was initialised, and code that shows anything
+/// else is not used.
+#[derive(Clone, Default)]
+pub struct Shows(Option<Arc<Accepts>>);
+
+impl Shows {
+    /// What this function accepts; it says why not.
+    pub fn only(accepts: impl Fn(&RawValue) -> Result<(), String> + Send + Sync + 'static) -> Shows {
+        Shows(Some(Arc::new(accepts)))
+    }
+
+    pub(crate) fn check(&self, surface: &RawValue) -> Result<(), Failure> {
+        let Some(accepts) = &self.0 else { return Ok(()) };
+        accepts(surface).map_err(|why| Failure::new(Code::SurfaceDrift, why))
+    }
+}
+
+impl fmt::Debug for Shows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "what was agreed" } else { "anything" })
+    }
 }
 
 /// What a caller wants done.

@@ -54,6 +54,16 @@ impl Client {
         Ok(Client { http: builder.build().map_err(ClientError::Client)?, to })
     }
 
+    /// The key that is shown to the host.
+    pub fn token(&self) -> Option<&str> {
+        self.to.authorization.as_ref()?.to_str().ok()?.strip_prefix("Bearer ")
+    }
+
+    /// Where MCP clients reach a server, seen from here.
+    pub fn endpoint(&self, tenant: &str, server: &str) -> String {
+        self.url(&[tenant, server, "mcp"]).to_string()
+    }
+
     /// The host's address without its last slash, for people.
     pub fn shown(&self) -> String {
         self.to.url.as_str().trim_end_matches('/').to_owned()

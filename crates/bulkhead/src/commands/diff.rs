@@ -1,20 +1,16 @@
 //! `bulkhead diff`: what differs between two deployments.
 
-use super::deploy::{before, list};
+use super::deploy::{before, list, locked};
 use super::names::{self, Place};
 use super::{print_text, print_value, with_host};
 use crate::client::{Client, ClientError, Connection};
-use bundle::{Change, Drift, Lock, LockedLimits, ServerName, Surface, Wall};
-use policy::{Boundary, Limits};
-use reqwest::Method;
-use serde::Deserialize;
+use bundle::{Change, Drift};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 /// Show what differs between two deployments in what they offer and what they may use.
 ///
-/// Tools, resources, templates, prompts with all their text and schemas; limits, boundary, wall, jit. Characters that
+/// Tools, resources, templates, prompts with all their text and schemas; hosts, secrets, limits, boundary, wall, jit. Characters that
 /// cannot be seen are made visible. Code is not compared.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -36,20 +32,6 @@ pub struct Diff {
     json: bool,
 }
 
-#[derive(Deserialize)]
-struct Detail {
-    manifest: Asked,
-    surface: Value,
-}
-
-#[derive(Deserialize)]
-struct Asked {
-    wall: String,
-    boundary: Boundary,
-    jit: bool,
-    limits: Limits,
-}
-
 impl Diff {
     pub fn run(self, connection: &Connection) -> ExitCode {
         with_host(connection, self.json, async |client| self.show(client).await)
@@ -64,7 +46,8 @@ impl Diff {
         let current = || deployments.iter().find(|entry| entry["current"] == true)?["id"].as_str().map(str::to_owned);
         let new = self.new.clone().or_else(current).ok_or_else(|| none("yet"))?;
         let old = self.old.clone().or_else(|| before(&deployments)).ok_or_else(|| none("before the current one"))?;
-        let changes = Drift::between(&self.look(client, &old).await?, &self.look(client, &new).await?);
+        let changes =
+            Drift::between(&locked(client, &self.server, &old).await?, &locked(client, &self.server, &new).await?);
         if self.json {
             let changes: Vec<Value> = changes.iter().map(as_json).collect();
             return Ok(print_value(&json!({ "old": old, "new": new, "changes": changes })));
@@ -75,28 +58,6 @@ impl Diff {
         }
         let lines: Vec<String> = changes.iter().map(Change::to_string).collect();
         Ok(print_text(&lines.join("\n")))
-    }
-
-    async fn look(&self, client: &Client, id: &str) -> Result<Lock, ClientError> {
-        let Place { tenant, server } = &self.server;
-        let path = ["tenants", tenant, "servers", server, "deployments", id];
-        let Detail { manifest, surface } = client.read(&client.answer(client.admin(Method::GET, &path, &[])).await?)?;
-        let strange = |what: String| ClientError::refused("bad_answer", format!("deployment {id}: {what}"), None);
-        if manifest.wall != Wall::Isolate.as_str() {
-            return Err(strange(format!("`{}` is a wall that this program does not know", manifest.wall)));
-        }
-        Ok(Lock {
-            server: server.parse::<ServerName>().map_err(|error| strange(error.to_string()))?,
-            surface: Surface::new(surface).map_err(|error| strange(error.to_string()))?,
-            egress: BTreeSet::new(),
-            secrets: BTreeSet::new(),
-            limits: LockedLimits::from(&manifest.limits),
-            wall: Wall::Isolate,
-            boundary: manifest.boundary,
-            jit: manifest.jit,
-            files: BTreeMap::new(),
-            previous: None,
-        })
     }
 }
 

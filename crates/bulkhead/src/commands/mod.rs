@@ -18,7 +18,7 @@ mod tenant;
 pub use audit::AuditLog;
 pub use call::{Call, Tools};
 pub use calls::Calls;
-pub use deploy::{Deploy, Deployments, Rollback};
+pub use deploy::{Approve, Deploy, Deployments, Rollback};
 pub use diff::Diff;
 pub use host::{Host, LimitsCommand, Reload};
 pub use key::Key;

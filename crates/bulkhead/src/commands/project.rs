@@ -4,17 +4,17 @@ use super::names;
 use crate::client::ClientError;
 use crate::report::{self, REFUSED, USAGE};
 use crate::source::read_at_most;
-use bundle::Manifest;
+use bundle::{MANIFEST, Manifest};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const MANIFEST: &str = "bulkhead.toml";
-
 /// A project that was read.
 pub struct Project {
     pub manifest: Manifest,
+    /// The manifest as it is written.
+    pub text: String,
     /// The file with the code, which lies in the directory.
     pub entry: PathBuf,
 }
@@ -38,20 +38,15 @@ impl Project {
                 error.to_string().lines().map(|line| format!("{}:{line}", file.display())).collect();
             ClientError::usage("bad_manifest", lines.join("\n"))
         })?;
-        // Better refused than deployed without what it relies on.
-        for (key, asked) in [("egress", !manifest.egress.is_empty()), ("secrets", !manifest.secrets.is_empty())] {
-            if asked {
-                let why = format!("`{key}`: compartments have no network yet, so it must be empty");
-                return Err(bad_manifest(&file, &why));
-            }
-        }
+        // It was read as TOML, which is UTF-8.
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let named = dir.join(manifest.entry.as_str());
         let entry = named.canonicalize().map_err(|source| unreadable(&named, source))?;
         let dir = dir.canonicalize().map_err(|source| unreadable(dir, source))?;
         if !entry.starts_with(&dir) {
             return Err(bad_manifest(&file, &format!("`entry`: `{}` leads out of the project", manifest.entry)));
         }
-        Ok(Project { manifest, entry })
+        Ok(Project { manifest, text, entry })
     }
 }
 
@@ -67,7 +62,7 @@ fn bad_manifest(file: &Path, problem: &str) -> ClientError {
     bulkhead init search\n  \
     bulkhead init . --name search\n  \
     bulkhead exec search/server.js greet '{\"name\": \"you\"}'\n  \
-    bulkhead deploy search --server acme")]
+    bulkhead deploy search")]
 pub struct Init {
     /// Where; made if it is not there
     #[arg(default_value = ".")]
@@ -112,7 +107,7 @@ impl Init {
             }
             Ok((name, files)) => {
                 report::talk(&format!("project `{name}`: {}", files.join(", ")));
-                report::talk(&format!("next: bulkhead deploy {} --server TENANT", self.dir.display()));
+                report::talk(&format!("next: bulkhead deploy {}", self.dir.display()));
                 ExitCode::SUCCESS
             }
             Err(error) => {

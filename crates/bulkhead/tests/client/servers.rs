@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn deploy_sends_what_was_asked_for_and_prints_the_url() {
-    let host = always(|| {
+    let host = FakeHost::deploying(|_| {
         let surface = json!({ "tools": [{ "name": "double_price" }] });
         answer(
             201,
@@ -17,11 +17,12 @@ fn deploy_sends_what_was_asked_for_and_prints_the_url() {
     });
     let plain = run(&host, ["deploy", &example("prices.js"), "--server", "acme/prices"]);
     assert_eq!((plain.code, plain.stdout.as_str()), (0, "http://h/acme/prices/mcp\n"));
-    assert_snapshot!(plain.stderr, @"`acme/prices` runs deployment d1 with 1 tool");
-    let asked = host.asked().remove(0);
+    assert_snapshot!(plain.stderr, @"`acme/prices`: deployment d1 runs, with 1 tool");
+    let asked = host.asked().pop().unwrap();
     assert_eq!(asked.target, "/admin/v1/tenants/acme/servers/prices/deployments");
-    assert_eq!(asked.json()["manifest"], json!({ "file_name": "prices.js" }));
-    assert_eq!(asked.json()["source"], std::fs::read_to_string(example("prices.js")).unwrap());
+    let files = &asked.json()["files"];
+    assert_eq!(files["bulkhead.toml"], "entry = \"prices.js\"\nname = \"prices\"\n");
+    assert_eq!(files["prices.js"], std::fs::read_to_string(example("prices.js")).unwrap());
 
     let file = example("prices.js");
     let args =
@@ -31,18 +32,21 @@ fn deploy_sends_what_was_asked_for_and_prints_the_url() {
         output(&run_),
         json!({ "server": "acme/prices", "deployment": "d1", "url": "http://h/acme/prices/mcp" })
     );
-    let manifest = json!({ "file_name": "prices.js", "boundary": "session", "jit": true, "limits": { "cpu_ms": 9 } });
-    assert_eq!(host.asked()[0].json()["manifest"], manifest);
+    let lock = host.asked().pop().unwrap().json()["lock"].clone();
+    assert_eq!(
+        (&lock["entry"], &lock["boundary"], &lock["jit"], &lock["limits"]["cpu_ms"]),
+        (&json!("prices.js"), &json!("session"), &json!(true), &json!(9))
+    );
 }
 
 #[test]
 fn a_file_that_cannot_be_deployed_is_told_apart() {
-    let host = always(|| refusal(422, "init_failed", "SyntaxError: nope (server.js:1:1)", None));
+    let host = always(|| refusal(422, "never", "it came to nobody's ears", None));
     let dir = Dir::new();
     let (script, typed) = (dir.file("server.js", "nope nope"), dir.file("server.ts", "x"));
     let refused = run(&host, ["deploy", &script, "--server", "acme/x", "--json"]);
     assert_eq!((refused.code, output(&refused)["error"]["code"].as_str()), (1, Some("init_failed")));
-    host.asked();
+    assert!(refused.stdout.contains("server.js:1:"), "{refused:?}");
     for (file, code) in [(typed.as_str(), 64), ("/no/such/file.js", 64), ("/dev/zero", 1)] {
         let run = run(&host, ["deploy", file, "--server", "acme/x", "--json"]);
         assert_eq!(run.code, code, "{run:?}");

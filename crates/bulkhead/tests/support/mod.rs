@@ -4,6 +4,7 @@
 pub mod fake;
 pub mod host;
 pub mod http;
+pub mod signed;
 pub mod world;
 
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
-use crate::support::{any_surface, files, lock, manifest, seal, shown, with};
-use bundle::{BulkheadLock, FileError, Lock, LockError, Mismatch, Surface, canonical, check, is_hidden};
+use crate::support::{any_surface, entry, files, lock, manifest, seal, shown, with};
+use bundle::{BulkheadLock, FileError, Lock, LockError, Mismatch, Step, Surface, canonical, check, is_hidden};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -62,7 +62,9 @@ fn only_the_canonical_form_is_read() {
         text.replacen("\"API_TOKEN\"", "\"B\",\"API_TOKEN\"", 1),
         text.replacen("A city.", "A c\\u0069ty.", 1),
         text.replacen("\"templates\"", "\"resourceTemplates\"", 1),
-        text.replacen("\"previous\":null,", "", 1),
+        text.replacen("\"previous\":null", "\"previous\":0", 1),
+        text.replacen("\"accepts\":null,", "", 1),
+        text.replacen("\"number\":1,", "\"number\":1.0,", 1),
     ];
     for form in forms {
         assert_ne!(form, text);
@@ -90,7 +92,13 @@ fn what_is_not_known_is_refused() {
         Box::new(|lock| lock["egress"] = json!(["https://a.b"])),
         Box::new(|lock| lock["egress"] = json!(["*"])),
         Box::new(|lock| lock["secrets"] = json!(["a"])),
-        Box::new(|lock| lock["previous"] = json!("x")),
+        Box::new(|lock| lock["step"]["previous"] = json!("x")),
+        Box::new(|lock| lock["step"]["more"] = json!(1)),
+        Box::new(|lock| lock["step"]["number"] = json!(-1)),
+        Box::new(|lock| lock["step"] = json!(null)),
+        Box::new(|lock| lock["entry"] = json!("src/other.js")),
+        Box::new(|lock| lock["entry"] = json!("../server.js")),
+        Box::new(|lock| lock["endpoints"] = json!([{"tool": "now", "method": "GET"}])),
         Box::new(|lock| lock["surface"] = json!([])),
         Box::new(|lock| lock["surface"]["tools"] = json!([1])),
         Box::new(|lock| lock["surface"]["tools"] = json!([{"name": 1}])),
@@ -123,10 +131,10 @@ fn large_and_deep_locks_are_not_looked_at() {
     let mut surface = shown();
     surface["tools"][0]["inputSchema"] = deep;
     let surface = Surface::new(surface);
-    assert!(surface.is_err() || Lock::new(&manifest(), surface.unwrap(), &files(), None).is_err());
+    assert!(surface.is_err() || Lock::new(&manifest(), surface.unwrap(), entry(), &files(), Step::default()).is_err());
     let mut surface = shown();
     surface["instructions"] = json!("x".repeat(1 << 20));
-    let large = Lock::new(&manifest(), Surface::new(surface).unwrap(), &files(), None);
+    let large = Lock::new(&manifest(), Surface::new(surface).unwrap(), entry(), &files(), Step::default());
     assert!(matches!(large, Err(LockError::TooLarge { .. })));
 }
 
@@ -144,14 +152,14 @@ fn an_old_upload_cannot_be_repeated() {
     let first = lock();
     let second = with(json!({"name": "b"}), Some(first.digest()));
     let third = with(shown(), Some(second.digest()));
-    assert!(first.follows(None).is_ok());
-    assert!(second.follows(Some(first.digest())).is_ok());
-    assert!(third.follows(Some(second.digest())).is_ok());
+    assert!(first.follows(1, None).is_ok());
+    assert!(second.follows(1, Some(first.digest())).is_ok());
+    assert!(third.follows(1, Some(second.digest())).is_ok());
     // The same content again, but an older step.
-    assert!(first.follows(Some(second.digest())).is_err());
-    assert!(first.follows(Some(third.digest())).is_err());
-    assert!(second.follows(Some(third.digest())).is_err());
-    assert!(second.follows(None).is_err());
+    assert!(first.follows(1, Some(second.digest())).is_err());
+    assert!(first.follows(1, Some(third.digest())).is_err());
+    assert!(second.follows(1, Some(third.digest())).is_err());
+    assert!(second.follows(1, None).is_err());
     // And the step cannot be changed under its seal.
     let moved = with(json!({"name": "b"}), Some(third.digest()));
     assert!(seal(&second).verify_publishers(&moved).is_err());
@@ -226,7 +234,7 @@ fn files_that_no_path_leads_to_are_not_locked() {
     for path in ["../a", "/a", "a\\b", "", "src"] {
         let mut files = files();
         files.insert(path.to_owned(), Vec::new());
-        assert!(Lock::new(&manifest(), Surface::new(shown()).unwrap(), &files, None).is_err(), "{path}");
+        assert!(Lock::new(&manifest(), Surface::new(shown()).unwrap(), entry(), &files, Step::default()).is_err(), "{path}");
     }
 }
 

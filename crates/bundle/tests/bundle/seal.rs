@@ -35,15 +35,16 @@ fn the_key_comes_from_the_hash_of_the_token() {
 #[test]
 fn another_implementation_makes_the_same_seal() {
     let lock = concat!(
-        r#"{"boundary":"call","egress":[],"files":{},"jit":false,"limits":{},"previous":null,"secrets":[],"server":"a","#,
+        r#"{"boundary":"call","egress":[],"endpoints":[],"entry":"a.js","files":{"a.js":{"sha256":"0000000000000000000000000000000000000000000000000000000000000000","size":0}},"#,
+        r#""jit":false,"limits":{},"secrets":[],"server":"a","step":{"accepts":null,"number":1,"previous":null},"#,
         r#""surface":{"prompts":[],"resources":[],"templates":[],"tools":[]},"version":1,"wall":"isolate"}"#,
     );
     let sealed = concat!(
-        r#"{"hmac":{"key":"key-0123456789abcdef","mac":"1ecd706f480ab5e54ff61be1f79239414dadd7947ca5f48647423d02ac594e2c""#,
-        r#"},"lock":"91054a6811b77c629d6131e987e8e6e72558f3bf9cc9e726076d3b803ad659c7""#,
+        r#"{"hmac":{"key":"key-0123456789abcdef","mac":"6cd87c3420a1a1cb710aae44b643e1347dda5ea553afb62a0fa3e3cbba59b620""#,
+        r#"},"lock":"f470f39398ab281034116ff7932d82673c7e8333de4907b66ebdd017c666aa62""#,
         r#","publishers":[{"key":"8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c""#,
-        r#","signature":"d0a8cd07d4c4dcba91b58915661b55aa05dfa9a10a452e7c278753cde4dfe12e"#,
-        r#"4b4daea701a97d079d5a844c5620a42d11fee4c48468af9dc5cda55f392c9101"}]}"#,
+        r#","signature":"cf99dc0da56f971c4571d36728480d5342affc5fca32879299b9a2caa42944a9"#,
+        r#"d51307c331a28df048330f0ee2aba9da1259cf71e52cec753065232d312d4700"}]}"#,
     );
     let lock = Lock::parse(lock.as_bytes()).unwrap();
     let mut seal = Seal::new(&lock);

@@ -1,6 +1,6 @@
 //! A project to attack.
 
-use bundle::{Digest, KeyId, Lock, MacKey, Manifest, PublisherKey, Seal, Surface};
+use bundle::{Digest, FilePath, KeyId, Lock, MacKey, Manifest, PublisherKey, Seal, Step, Surface};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -10,7 +10,10 @@ pub const TOKEN: &str = "bh_deploy_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 pub const KEY: &str = "key-0123456789abcdef";
 
 pub fn manifest() -> Manifest {
-    let text = r#"
+    Manifest::parse(MANIFEST.as_bytes()).unwrap()
+}
+
+pub const MANIFEST: &str = r#"
         name = "weather"
         entry = "src/server.js"
         egress = ["api.example.com", "*.example.org:8443"]
@@ -18,8 +21,6 @@ pub fn manifest() -> Manifest {
         [limits]
         cpu_ms = 100
     "#;
-    Manifest::parse(text.as_bytes()).unwrap()
-}
 
 pub fn shown() -> Value {
     json!({
@@ -37,13 +38,18 @@ pub fn shown() -> Value {
 }
 
 pub fn files() -> BTreeMap<String, Vec<u8>> {
-    [("bulkhead.toml", "name = 1"), ("src/server.js", "export default {}")]
+    [("bulkhead.toml", MANIFEST), ("src/server.js", "export default {}")]
         .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
         .into()
 }
 
 pub fn with(surface: Value, previous: Option<Digest>) -> Lock {
-    Lock::new(&manifest(), Surface::new(surface).unwrap(), &files(), previous).unwrap()
+    let step = Step { number: 1, previous, accepts: None };
+    Lock::new(&manifest(), Surface::new(surface).unwrap(), entry(), &files(), step).unwrap()
+}
+
+pub fn entry() -> FilePath {
+    "src/server.js".parse().unwrap()
 }
 
 pub fn lock() -> Lock {

@@ -1,6 +1,7 @@
 //! Deployments.
 
 mod queue;
+mod upload;
 
 use super::access::Asker;
 use super::body::{self, Names, Query};
@@ -10,21 +11,20 @@ use super::{Admin, schema};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use bytes::Bytes;
+use bundle::{Change, Lock};
 use policy::Ask;
-use registry::{Deployment, Manifest, NewDeployment, RegistryError, Role, Timestamp};
+use registry::{Deployment, Manifest, NewDeployment, Next, RegistryError, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::sync::Arc;
+use upload::{Accepted, DeploymentOrder, Upload};
 use utoipa::ToSchema;
 
 pub use queue::Queue;
 
 /// A body with the largest source that any host allows, and what is around it.
-const LARGE: usize = 33 << 20;
-
-/// Bytes of a file's name.
-const FILE_NAME: usize = 200;
+const LARGE: usize = 36 << 20;
 
 /// One version of a server.
 #[derive(Serialize, ToSchema)]
@@ -36,10 +36,16 @@ pub struct DeploymentView {
     created_at: Timestamp,
     /// Id of the key that made it.
     created_by: String,
-    /// SHA-256 of the source, as hex.
+    /// SHA-256 of the code, as hex.
     digest: String,
-    /// Bytes of the source.
+    /// Bytes of all its files.
     size: u64,
+    /// Digest of what was signed.
+    lock_digest: String,
+    /// Public keys of who signed it beside the tenant, as hex.
+    publishers: Vec<String>,
+    /// Callers do not reach it before somebody with another key agreed.
+    pending: bool,
     #[schema(value_type = schema::Manifest)]
     manifest: Manifest,
 }
@@ -54,18 +60,25 @@ impl DeploymentView {
             created_by: deployment.created_by.clone(),
             digest: deployment.digest.clone(),
             size: deployment.size,
+            lock_digest: deployment.lock.to_string(),
+            publishers: deployment.publishers.iter().map(ToString::to_string).collect(),
+            pending: deployment.pending,
             manifest: deployment.manifest.clone(),
         }
     }
 }
 
-/// A deployment and all that it offers.
+/// A deployment, all that it offers, and what was signed.
 #[derive(Serialize, ToSchema)]
 pub struct DeploymentDetail {
     #[serde(flatten)]
     deployment: DeploymentView,
     #[schema(value_type = schema::Surface)]
     surface: Box<RawValue>,
+    #[schema(value_type = schema::Lock)]
+    lock: Value,
+    #[schema(value_type = schema::Seal)]
+    seal: Value,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -75,17 +88,7 @@ pub struct DeploymentPage {
     next: Option<String>,
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeploymentOrder {
-    /// The text of the entry module.
-    source: String,
-    #[serde(default, deserialize_with = "body::object")]
-    #[schema(required = false, value_type = schema::Manifest)]
-    manifest: Manifest,
-}
-
-/// A deployment that callers reach from now on.
+/// A deployment that was stored.
 #[derive(Serialize, ToSchema)]
 pub struct DeploymentMade {
     server: String,
@@ -93,17 +96,32 @@ pub struct DeploymentMade {
     deployment: String,
     /// Where MCP clients reach the server.
     url: String,
+    /// Callers do not reach it before somebody with another key agreed.
+    pending: bool,
     #[schema(value_type = schema::Surface)]
     surface: Box<RawValue>,
 }
 
+impl DeploymentMade {
+    fn of(made: &Deployment, admin: &Admin) -> DeploymentMade {
+        DeploymentMade {
+            url: admin.app.public_url(&made.tenant, &made.server),
+            server: made.server.clone(),
+            deployment: made.id.clone(),
+            pending: made.pending,
+            surface: made.surface.clone(),
+        }
+    }
+}
+
 /// Deploy a version of a server, and the server itself if it is new.
 ///
-/// Role: deploy. The code is initialised behind its wall first; what does not initialise is refused with the reason and
-/// changes nothing. The same code with the same manifest is the same deployment.
+/// Role: deploy. What is uploaded was sealed with a key of that role. Seal, files, manifest, step and drift are looked at
+/// first; only then is the code initialised behind its wall, and what it shows must be what was signed. What is refused
+/// changes nothing. The same content is the same deployment. With 202 it waits for approval.
 #[utoipa::path(post, path = "/tenants/{tenant}/servers/{server}/deployments", tag = "deployments", operation_id = "deploy",
     params(("tenant" = String, Path), ("server" = String, Path)), request_body = DeploymentOrder,
-    responses((status = CREATED, body = DeploymentMade)))]
+    responses((status = CREATED, body = DeploymentMade), (status = ACCEPTED, body = DeploymentMade)))]
 pub async fn create(
     State(admin): State<Arc<Admin>>,
     asker: Asker,
@@ -117,12 +135,24 @@ pub async fn create(
         return Err(RegistryError::BadName { kind: "server", name: server.chars().take(64).collect() }.into());
     }
     let _place = admin.deploying.enter(&tenant)?;
-    let DeploymentOrder { source, manifest } = body::json(request, LARGE).await?;
-    check_manifest(&admin, &manifest)?;
-    let source = Bytes::from(source);
+    let order: DeploymentOrder = body::json(request, LARGE).await?;
+    let upload = {
+        let (tenant, server) = (tenant.clone(), server.clone());
+        admin.registry(move |registry| Ok(Upload::read(order, &tenant, &server, registry))).await??
+    };
+    permitted(&admin, &upload.lock)?;
     let alone = admin.deploying.alone(&tenant, &server).await;
-    let surface = initialise(&admin, &tenant, &server, source.clone(), &manifest).await?;
-    let new = NewDeployment { tenant, server, source, manifest, surface };
+    let accepted = {
+        let tenant = tenant.clone();
+        admin.registry(move |registry| upload::fits(registry, &tenant, upload)).await??
+    };
+    let new = match accepted {
+        Accepted::Known(current) => return Ok((StatusCode::CREATED, Json(DeploymentMade::of(&current, &admin)))),
+        Accepted::New { id, new } => {
+            let surface = initialise(&admin, &tenant, &id, &new).await?;
+            NewDeployment { surface, ..*new }
+        }
+    };
     let actor = asker.actor();
     let made = admin
         .registry(move |registry| {
@@ -130,13 +160,100 @@ pub async fn create(
             registry.deploy(&actor, new)
         })
         .await?;
-    let made = DeploymentMade {
-        url: admin.app.public_url(&made.tenant, &made.server),
-        server: made.server.clone(),
-        deployment: made.id.clone(),
-        surface: made.surface.clone(),
-    };
-    Ok((StatusCode::CREATED, Json(made)))
+    let status = if made.pending { StatusCode::ACCEPTED } else { StatusCode::CREATED };
+    Ok((status, Json(DeploymentMade::of(&made, &admin))))
+}
+
+/// What a deployment of this server has to be made for next.
+#[derive(Serialize, ToSchema)]
+pub struct NextStep {
+    step: u64,
+    /// What it would replace.
+    current: Option<NextCurrent>,
+    /// Whether a change of what it shows or may use needs the agreement of a second key.
+    approval: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct NextCurrent {
+    deployment: String,
+    #[schema(value_type = schema::Lock)]
+    lock: Value,
+    quarantine: Option<String>,
+}
+
+/// Learn what a new deployment has to be made for.
+///
+/// Role: deploy. The server need not exist yet.
+#[utoipa::path(get, path = "/tenants/{tenant}/servers/{server}/next", tag = "deployments", operation_id = "get_next_step",
+    params(("tenant" = String, Path), ("server" = String, Path)), responses((status = OK, body = NextStep)))]
+pub async fn next(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, server)): Names<(String, String)>,
+) -> Result<Json<NextStep>, Error> {
+    let approval = asker.tenant(&admin.app.registry().directory(), &tenant)?.approval;
+    asker.server_name(&server)?;
+    asker.role(Role::Deploy)?;
+    let next = admin
+        .registry(move |registry| {
+            let Next { step, current } = registry.next(&tenant, &server)?;
+            let quarantine = registry.directory().server(&tenant, &server).and_then(|server| server.quarantine.clone());
+            let current = match current {
+                None => None,
+                Some(current) => {
+                    let (lock, _) = registry.lock(&tenant, &server, &current.id)?;
+                    Some(NextCurrent { deployment: current.id.clone(), lock: lock.value(), quarantine })
+                }
+            };
+            Ok(NextStep { step, current, approval })
+        })
+        .await?;
+    Ok(Json(next))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalOrder {
+    /// For the deployment's lock, made with the approver's own key.
+    #[schema(value_type = schema::Seal)]
+    seal: Value,
+}
+
+/// Agree to a deployment that waits for it; callers reach it from then on.
+///
+/// Role: deploy. The key is another one than the deployment was sealed with.
+#[utoipa::path(post, path = "/tenants/{tenant}/servers/{server}/deployments/{id}/approve", tag = "deployments",
+    operation_id = "approve", params(("tenant" = String, Path), ("server" = String, Path), ("id" = String, Path)),
+    request_body = ApprovalOrder, responses((status = OK, body = DeploymentMade)))]
+pub async fn approve(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, server, id)): Names<(String, String, String)>,
+    request: Request,
+) -> Result<Json<DeploymentMade>, Error> {
+    asker.server(&admin.app.registry().directory(), &tenant, &server)?;
+    asker.role(Role::Deploy)?;
+    let ApprovalOrder { seal } = body::json(request, body::SMALL).await?;
+    let directory = admin.app.registry().directory();
+    let approval = upload::seal(&seal)?;
+    let (key_id, key) = upload::sealing_key(&directory, &tenant, &server, &approval)?;
+    let alone = admin.deploying.alone(&tenant, &server).await;
+    let actor = asker.actor();
+    let made = admin
+        .registry(move |registry| {
+            let _alone = alone;
+            let (lock, seal) = registry.lock(&tenant, &server, &id)?;
+            if let Err(error) = approval.verify(&lock, key_id.as_str(), &key) {
+                return Ok(Err(upload::refused(&error.into())));
+            }
+            if seal.key() == Some(&key_id) {
+                return Ok(Err(Error::forbidden("who deployed it cannot agree to it as well; another key has to")));
+            }
+            registry.approve(&actor, &tenant, &server, &id, &approval).map(Ok)
+        })
+        .await??;
+    Ok(Json(DeploymentMade::of(&made, &admin)))
 }
 
 /// List the deployments of a server, newest first.
@@ -173,11 +290,19 @@ pub async fn get(
 ) -> Result<Json<DeploymentDetail>, Error> {
     let found = asker.server(&admin.app.registry().directory(), &tenant, &server)?;
     asker.role(Role::Deploy)?;
-    let deployments = admin.registry(move |registry| registry.deployments(&tenant, &server)).await?;
+    let (deployments, (lock, seal)) = {
+        let id = id.clone();
+        admin
+            .registry(move |registry| {
+                Ok((registry.deployments(&tenant, &server)?, registry.lock(&tenant, &server, &id)?))
+            })
+            .await?
+    };
     let deployment = deployments.into_iter().find(|entry| entry.id == id).ok_or_else(Error::not_found)?;
     let current = found.current.as_ref().is_some_and(|current| current.id == deployment.id);
     let view = DeploymentView::of(&deployment, current);
-    Ok(Json(DeploymentDetail { deployment: view, surface: deployment.surface }))
+    let (lock, seal) = (lock.value(), seal.value());
+    Ok(Json(DeploymentDetail { deployment: view, surface: deployment.surface, lock, seal }))
 }
 
 /// Make an earlier deployment current again.
@@ -211,15 +336,10 @@ pub async fn activate(
     Ok(Json(DeploymentView::of(&active, true)))
 }
 
-/// Runs the code's initialisation behind its wall and brings back what it offers.
-async fn initialise(
-    admin: &Admin,
-    tenant: &str,
-    server: &str,
-    source: Bytes,
-    manifest: &Manifest,
-) -> Result<Box<RawValue>, Error> {
-    admin.app.try_deployment(tenant, server, source, manifest).await.map_err(|failure| match failure.code.as_str() {
+/// Runs the code's initialisation behind its wall and brings back what it shows, which is what was signed.
+async fn initialise(admin: &Admin, tenant: &str, id: &str, new: &NewDeployment) -> Result<Box<RawValue>, Error> {
+    let source = new.files.get(new.lock.entry.as_str()).cloned().unwrap_or_default();
+    admin.app.try_deployment(tenant, id, source, &new.lock).await.map_err(|failure| match failure.code.as_str() {
         "busy" | "compartment_lost" | "wall_unavailable" => {
             Error::new(StatusCode::SERVICE_UNAVAILABLE, failure.code, failure.message).retry_after(1)
         }
@@ -228,13 +348,15 @@ async fn initialise(
 }
 
 /// Refuses before anything is started.
-fn check_manifest(admin: &Admin, manifest: &Manifest) -> Result<(), Error> {
-    let name = &manifest.file_name;
-    if name.is_empty() || name.len() > FILE_NAME || name.chars().any(char::is_control) {
-        let message = format!("`manifest.file_name` must have 1 to {FILE_NAME} bytes and no control characters");
-        return Err(Error::bad_body(message));
+fn permitted(admin: &Admin, lock: &Lock) -> Result<(), Error> {
+    policy::permit(&ask(&Manifest::from(lock)), &admin.app.allowance()).map_err(|refusal| refused(&refusal))?;
+    for (key, asked) in [("egress", !lock.egress.is_empty()), ("secrets", !lock.secrets.is_empty())] {
+        if asked {
+            // Better refused than deployed without what it relies on.
+            let message = format!("`{key}`: compartments have no network yet, so it must be empty");
+            return Err(Error::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", message));
+        }
     }
-    policy::permit(&ask(manifest), &admin.app.allowance()).map_err(|refusal| refused(&refusal))?;
     Ok(())
 }
 
@@ -245,4 +367,15 @@ fn ask(manifest: &Manifest) -> Ask {
 fn refused(refusal: &policy::Refusal) -> Error {
     Error::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", refusal.to_string())
         .hint("GET /admin/v1/limits says what this host allows")
+}
+
+/// Differences, with the words for them.
+pub fn changes(changes: &[Change]) -> Value {
+    let shown = |change: &Change| {
+        let mut value = json!(change);
+        value["widens"] = change.widens().into();
+        value["text"] = change.to_string().into();
+        value
+    };
+    changes.iter().map(shown).collect()
 }

@@ -1,5 +1,6 @@
 //! What a refused request reads.
 
+use super::schema;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +17,7 @@ pub struct Error {
     hint: Option<String>,
     /// Seconds.
     retry_after: Option<u32>,
+    changes: Option<serde_json::Value>,
 }
 
 /// The body of every refusal.
@@ -32,11 +34,15 @@ pub struct ErrorDetail {
     pub message: String,
     /// What could be done about it.
     pub hint: Option<String>,
+    /// What differs, when that is why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, value_type = Option<Vec<schema::Change>>)]
+    pub changes: Option<serde_json::Value>,
 }
 
 impl Error {
     pub fn new(status: StatusCode, code: impl Into<String>, message: impl Into<String>) -> Error {
-        Error { status, code: code.into(), message: message.into(), hint: None, retry_after: None }
+        Error { status, code: code.into(), message: message.into(), hint: None, retry_after: None, changes: None }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
@@ -46,6 +52,11 @@ impl Error {
 
     pub fn retry_after(mut self, seconds: u32) -> Error {
         self.retry_after = Some(seconds);
+        self
+    }
+
+    pub fn changes(mut self, changes: &[bundle::Change]) -> Error {
+        self.changes = Some(super::deployments::changes(changes));
         self
     }
 
@@ -99,7 +110,7 @@ impl From<RegistryError> for Error {
         let status = match code {
             // Who asks for what is not theirs and who asks for what is not there must read the same.
             "not_found" => return Error::not_found(),
-            "exists" | "conflict" => StatusCode::CONFLICT,
+            "exists" | "conflict" | "replayed" => StatusCode::CONFLICT,
             "bad_name" | "bad_value" => StatusCode::UNPROCESSABLE_ENTITY,
             "disk_full" | "read_only" => StatusCode::SERVICE_UNAVAILABLE,
             _ => return Error::internal(&error),
@@ -116,7 +127,9 @@ impl From<RegistryError> for Error {
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        let body = ErrorBody { error: ErrorDetail { code: self.code, message: self.message, hint: self.hint } };
+        let body = ErrorBody {
+            error: ErrorDetail { code: self.code, message: self.message, hint: self.hint, changes: self.changes },
+        };
         let mut response = (self.status, Json(body)).into_response();
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));

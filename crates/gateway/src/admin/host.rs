@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use policy::Limits;
+use registry::Role;
 use sandbox::PoolState;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -39,6 +40,19 @@ pub struct HostView {
     walls: BTreeMap<String, PoolView>,
     /// What is wrong with the data directory, in words; empty when all is well.
     problems: Vec<String>,
+}
+
+/// Who asks.
+#[derive(Serialize, ToSchema)]
+pub struct MeView {
+    /// Id of the key; null for a token of the issuer.
+    key: Option<String>,
+    /// What the audit log calls them.
+    subject: String,
+    #[schema(value_type = schema::Role)]
+    role: Role,
+    /// Null for an operator.
+    tenant: Option<String>,
 }
 
 /// What a wall's pool holds right now.
@@ -136,4 +150,14 @@ pub async fn reload(State(admin): State<Arc<Admin>>, asker: Asker) -> Result<Sta
         Err(reason) => Err(Error::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_configuration", reason)
             .hint("nothing was changed; `bulkhead config check` says more")),
     }
+}
+
+/// Learn whose key this is.
+///
+/// Role: any.
+#[utoipa::path(get, path = "/me", tag = "keys", operation_id = "get_me", responses((status = OK, body = MeView)))]
+pub async fn me(asker: Asker) -> Json<MeView> {
+    let caller = asker.caller;
+    let key = caller.key.map(|key| key.id.clone());
+    Json(MeView { key, subject: caller.subject, role: caller.role, tenant: caller.tenant })
 }

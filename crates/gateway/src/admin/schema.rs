@@ -68,6 +68,27 @@ pub struct Manifest {
     pub file_name: String,
 }
 
+/// One difference between two deployments in what they show and may use.
+#[derive(ToSchema)]
+pub struct Change {
+    /// `tool_added`, `schema_changed`, `host_added`, `limit_raised` …
+    pub kind: String,
+    /// What it belongs to: `tool`, `host`, `limit` …
+    pub of: String,
+    /// What that is called; may be empty.
+    pub name: String,
+    /// Where it stands in the lock (RFC 6901).
+    pub pointer: String,
+    #[schema(value_type = Option<Object>)]
+    pub old: Option<()>,
+    #[schema(value_type = Option<Object>)]
+    pub new: Option<()>,
+    /// Whether there is more than before, or something else, to be agreed to.
+    pub widens: bool,
+    /// The same in words; nothing in it is invisible.
+    pub text: String,
+}
+
 /// Drawn from the one table of limits.
 pub struct Limits;
 
@@ -95,17 +116,50 @@ impl ToSchema for Limits {
     }
 }
 
+/// What a deployment shows, may do and is made of.
+pub struct Lock;
+
+impl PartialSchema for Lock {
+    fn schema() -> RefOr<Schema> {
+        free("What a deployment shows, may do and is made of; docs/deploying.md says what stands in it.")
+    }
+}
+
+impl ToSchema for Lock {
+    fn name() -> Cow<'static, str> {
+        "Lock".into()
+    }
+}
+
+/// Who vouches for a lock.
+pub struct Seal;
+
+impl PartialSchema for Seal {
+    fn schema() -> RefOr<Schema> {
+        free("Who vouches for a lock; docs/deploying.md says what stands in it.")
+    }
+}
+
+impl ToSchema for Seal {
+    fn name() -> Cow<'static, str> {
+        "Seal".into()
+    }
+}
+
+fn free(described: &str) -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .description(Some(described))
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+        .build()
+        .into()
+}
+
 /// Tools, resources, templates and prompts as the code itself showed them when it was deployed.
 pub struct Surface;
 
 impl PartialSchema for Surface {
     fn schema() -> RefOr<Schema> {
-        let described = "Tools, resources, templates and prompts as the code itself showed them when it was deployed.";
-        ObjectBuilder::new()
-            .description(Some(described))
-            .additional_properties(Some(AdditionalProperties::FreeForm(true)))
-            .build()
-            .into()
+        free("Tools, resources, templates and prompts as the code itself showed them when it was deployed.")
     }
 }
 

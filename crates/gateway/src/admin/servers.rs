@@ -26,6 +26,8 @@ pub struct ServerView {
     created_at: Timestamp,
     /// What callers reach; null before the first deployment.
     current: Option<DeploymentView>,
+    /// Why nobody may call it, if so.
+    quarantine: Option<String>,
 }
 
 impl ServerView {
@@ -36,6 +38,7 @@ impl ServerView {
             url: admin.app.public_url(&server.tenant, &server.name),
             created_at: server.created_at,
             current: server.current.as_ref().map(|current| DeploymentView::of(current, true)),
+            quarantine: server.quarantine.clone(),
         }
     }
 }

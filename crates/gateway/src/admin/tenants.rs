@@ -23,6 +23,8 @@ pub struct TenantView {
     quota: Quota,
     /// Whether arguments and results are kept in the audit log, not only their digests.
     recording: bool,
+    /// Whether a change of what a server shows or may use needs the agreement of a second key.
+    approval: bool,
     /// Servers that this key may use.
     servers: usize,
 }
@@ -35,6 +37,7 @@ impl TenantView {
             weight: tenant.weight,
             quota: tenant.quota.clone(),
             recording: tenant.recording,
+            approval: tenant.approval,
             servers: tenant.servers.keys().filter(|name| asker.caller.may_use_server(name)).count(),
         }
     }
@@ -58,11 +61,13 @@ pub struct TenantChange {
     #[schema(required = false, value_type = schema::Quota)]
     quota: Option<Quota>,
     recording: Option<bool>,
+    approval: Option<bool>,
 }
 
 impl From<TenantChange> for TenantPatch {
     fn from(change: TenantChange) -> TenantPatch {
-        TenantPatch { weight: change.weight, quota: change.quota, recording: change.recording }
+        let TenantChange { weight, quota, recording, approval } = change;
+        TenantPatch { weight, quota, recording, approval }
     }
 }
 
@@ -77,6 +82,7 @@ pub struct TenantOrder {
     #[schema(required = false, value_type = schema::Quota)]
     quota: Option<Quota>,
     recording: Option<bool>,
+    approval: Option<bool>,
 }
 
 fn some_quota<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Quota>, D::Error> {
@@ -104,9 +110,10 @@ pub async fn create(
 ) -> Result<(StatusCode, Json<TenantMade>), Error> {
     asker.operator()?;
     let order: TenantOrder = body::json(request, SMALL).await?;
-    let settings = TenantPatch { weight: order.weight, quota: order.quota, recording: order.recording };
+    let TenantOrder { name, weight, quota, recording, approval } = order;
+    let settings = TenantPatch { weight, quota, recording, approval };
     let actor = asker.actor();
-    let made = admin.registry(move |registry| registry.create_tenant_with(&actor, &order.name, settings)).await?;
+    let made = admin.registry(move |registry| registry.create_tenant_with(&actor, &name, settings)).await?;
     let made = TenantMade {
         tenant: made.tenant.name.clone(),
         admin_key: made.admin_key.expose().to_owned(),

@@ -26,7 +26,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    pub(super) fn of_key(key: &Arc<Key>) -> Caller {
+    pub(crate) fn of_key(key: &Arc<Key>) -> Caller {
         Caller {
             key: Some(key.clone()),
             subject: key.id.clone(),

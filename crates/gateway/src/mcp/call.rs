@@ -120,6 +120,11 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
             return Done { end: End::NeedsInput(wanted), receipt: None, call };
         }
     };
+    if let Err(failure) = &answer.outcome
+        && failure.code == Code::SurfaceDrift
+    {
+        app.quarantine(&job.offer.record, &failure.message);
+    }
     let promised = job.offer.surface.tool(&job.name).filter(|_| job.method == Method::Tool);
     let outcome = answer.outcome.and_then(|value| match promised.and_then(|tool| result::misfit(tool, &value)) {
         Some(misfit) => Err(misfit),
@@ -217,7 +222,7 @@ impl Account<'_> {
             name: job.name.clone(),
             deployment: record.id.clone(),
             wall: record.manifest.wall.clone(),
-            boundary: boundary_name(record.manifest.boundary).to_owned(),
+            boundary: record.manifest.boundary.as_str().to_owned(),
             outcome: outcome.to_owned(),
             cpu_limit_ms: limits.cpu_ms,
             time_limit_ms: limits.time_ms,
@@ -249,7 +254,7 @@ pub fn end_trace(trace: Trace, job: &Job, call: Option<&str>, outcome: &str, cpu
         ("bulkhead.server", Value::from(&*record.server)),
         ("bulkhead.deployment", Value::from(&*record.id)),
         ("bulkhead.wall", Value::from(&*record.manifest.wall)),
-        ("bulkhead.boundary", Value::from(boundary_name(record.manifest.boundary))),
+        ("bulkhead.boundary", Value::from(record.manifest.boundary.as_str())),
         ("bulkhead.outcome", Value::from(outcome)),
         ("bulkhead.cpu_us", Value::from(cpu_us)),
     ];
@@ -272,13 +277,4 @@ pub fn end_trace(trace: Trace, job: &Job, call: Option<&str>, outcome: &str, cpu
         Method::Tool | Method::Prompt => format!("{} {}", job.method.as_str(), job.name),
     };
     trace.end(title, attributes, failed.then_some(outcome));
-}
-
-fn boundary_name(boundary: policy::Boundary) -> &'static str {
-    match boundary {
-        policy::Boundary::Call => "call",
-        policy::Boundary::Session => "session",
-        policy::Boundary::Server => "server",
-        policy::Boundary::Tenant => "tenant",
-    }
 }

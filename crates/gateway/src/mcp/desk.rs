@@ -14,9 +14,9 @@ use crate::auth::Caller;
 use crate::observe::{CallSeen, Trace, TraceParent};
 use crate::quota::Admission;
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use policy::check_arguments;
-use registry::{AuditEvent, CallEvent, Server, Tenant};
+use registry::{AuditEvent, CallEvent, RegistryError, Server, Tenant};
 use sandbox::{Code, Failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -93,11 +93,18 @@ impl Desk {
     }
 
     async fn offer_of(&self, server: &Server) -> Result<Arc<Offer>, RpcError> {
+        if let Some(reason) = &server.quarantine {
+            return Err(quarantined(&server.name, reason));
+        }
         let Some(record) = &server.current else {
             return Err(RpcError::unavailable(format!("server `{}` has no deployment yet", server.name)));
         };
         self.app.offer(record).await.map_err(|error| match error {
             OfferError::Refused(_) | OfferError::Surface(_) => RpcError::internal(error.to_string()),
+            OfferError::Registry(RegistryError::Corrupt { what, .. }) => {
+                self.app.quarantine(record, &what);
+                quarantined(&server.name, &what)
+            }
             OfferError::Registry(_) | OfferError::Lost => {
                 tracing::error!(tenant = self.tenant.name, server = server.name, %error, "a deployment cannot be loaded");
                 RpcError::unavailable("the server's code cannot be loaded; the host's log says why")
@@ -120,7 +127,8 @@ impl Desk {
             Place::Everything => {
                 let mut offers = Vec::new();
                 for server in self.tenant.servers.values() {
-                    if self.caller.may_use_server(&server.name) && server.current.is_some() {
+                    let open = server.current.is_some() && server.quarantine.is_none();
+                    if open && self.caller.may_use_server(&server.name) {
                         offers.push(self.offer_of(server).await?);
                     }
                 }
@@ -475,6 +483,11 @@ impl Desk {
         }
         hex::encode(hash.finalize())
     }
+}
+
+fn quarantined(server: &str, reason: &str) -> RpcError {
+    let message = format!("server `{server}` is in quarantine: {reason}");
+    RpcError::new(StatusCode::OK, -32603, message).with_data(json!({ "code": "quarantined", "reason": reason }))
 }
 
 pub fn unknown_resource(era: Era, uri: &str) -> RpcError {

@@ -1,10 +1,11 @@
 //! A deployment made ready to be called, and where ready ones are kept.
 
 use super::surface::{Surface, SurfaceError};
+use bundle::{Drift, Lock};
 use dashmap::DashMap;
 use policy::{Allowance, Ask, permit};
-use registry::{Deployment, Manifest, Registry, RegistryError};
-use sandbox::Deployment as Sandboxed;
+use registry::{Bundle, Deployment, Manifest, Registry, RegistryError};
+use sandbox::{Deployment as Sandboxed, Shows};
 use std::sync::Arc;
 
 /// What callers reach: the surface, and the code with its permit.
@@ -59,8 +60,8 @@ impl Offers {
 impl Offer {
     fn load(registry: &Registry, record: Arc<Deployment>, allowance: &Allowance) -> Result<Offer, OfferError> {
         let surface = Surface::read(&record.surface)?;
-        let source = registry.source(&record.tenant, &record.id)?;
-        let sandboxed = sandboxed(&record.tenant, &record.server, &record.id, source, &record.manifest, allowance)?;
+        let Bundle { lock, source, .. } = registry.bundle(&record.tenant, &record.server, &record.id)?;
+        let sandboxed = sandboxed(&record.tenant, &record.id, source, &lock, allowance)?;
         let mut server_info = surface.extra.clone();
         server_info.insert("name".to_owned(), surface.name.clone().unwrap_or_else(|| record.server.clone()).into());
         server_info.insert("version".to_owned(), surface.version.clone().unwrap_or_else(|| "0".to_owned()).into());
@@ -71,19 +72,36 @@ impl Offer {
 /// What the walls take, with the permit this host gives.
 pub fn sandboxed(
     tenant: &str,
-    server: &str,
     id: &str,
     source: bytes::Bytes,
-    manifest: &Manifest,
+    lock: &Lock,
     allowance: &Allowance,
 ) -> Result<Sandboxed, policy::Refusal> {
+    let manifest = Manifest::from(lock);
     let ask = Ask { limits: manifest.limits.clone(), boundary: manifest.boundary, jit: manifest.jit };
     Ok(Sandboxed {
         tenant: tenant.to_owned(),
-        server: server.to_owned(),
+        server: lock.server.to_string(),
         id: id.to_owned(),
         source,
-        file_name: manifest.file_name.clone(),
+        file_name: manifest.file_name,
         permit: permit(&ask, allowance)?,
+        shows: shows(lock),
+    })
+}
+
+/// What was signed, and nothing else.
+fn shows(lock: &Lock) -> Shows {
+    let lock = lock.clone();
+    Shows::only(move |surface| {
+        let shown =
+            serde_json::from_str(surface.get()).map_err(|error| format!("what it shows is no JSON: {error}"))?;
+        let shown = bundle::Surface::new(shown).map_err(|error| format!("what it shows cannot be signed: {error}"))?;
+        if shown == lock.surface {
+            return Ok(());
+        }
+        let changes = Drift::between(&lock, &Lock { surface: shown, ..lock.clone() });
+        let first = changes.first().map(ToString::to_string).unwrap_or_default();
+        Err(format!("the code shows something else than what was signed, in {} places: {first}", changes.len()))
     })
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// How a call may end. Whatever else comes is counted as `other`, the last: labels are a closed set.
-pub(super) const OUTCOMES: [&str; 22] = [
+pub(super) const OUTCOMES: [&str; 23] = [
     "ok",
     Code::CpuLimit.as_str(),
     Code::TimeLimit.as_str(),
@@ -24,6 +24,7 @@ pub(super) const OUTCOMES: [&str; 22] = [
     Code::ToolError.as_str(),
     Code::UnknownTool.as_str(),
     Code::InitFailed.as_str(),
+    Code::SurfaceDrift.as_str(),
     Code::InitLimit.as_str(),
     Code::JailViolation.as_str(),
     Code::ProtocolViolation.as_str(),

@@ -5,7 +5,16 @@ use std::collections::BTreeMap;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn tenant(name: &str, quota: Quota) -> Tenant {
-    Tenant { name: name.to_owned(), created_at: 0, weight: 1, quota, recording: false, servers: BTreeMap::new() }
+    Tenant {
+        name: name.to_owned(),
+        created_at: 0,
+        weight: 1,
+        quota,
+        recording: false,
+        approval: false,
+        step: 0,
+        servers: BTreeMap::new(),
+    }
 }
 
 fn caller(id: &str, quota: Quota) -> Caller {

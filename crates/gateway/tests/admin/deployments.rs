@@ -2,7 +2,7 @@ use crate::stage::{Stage, in_time, servers};
 use gateway::Settings;
 use insta::assert_snapshot;
 use registry::Role;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 const PATH: &str = "/admin/v1/tenants/acme/servers/new/deployments";
@@ -11,12 +11,12 @@ const PATH: &str = "/admin/v1/tenants/acme/servers/new/deployments";
 async fn a_server_is_deployed() {
     in_time(async {
         let stage = Stage::new().await;
-        let order =
-            json!({"source": "export default {}", "manifest": {"boundary": "server", "limits": {"cpu_ms": 20}}});
-        let made = stage.post(&stage.acme.deploy, PATH, order.clone()).await;
+        let draft = stage.draft("new", "export default {}", "boundary = \"server\"\n[limits]\ncpu_ms = 20");
+        let made = stage.upload(&stage.acme.deploy, &draft).await;
         assert_snapshot!(made.shown(), @r#"
         201 {
           "deployment": "[deployment]",
+          "pending": false,
           "server": "new",
           "surface": {
             "name": "prices",
@@ -54,6 +54,7 @@ async fn a_server_is_deployed() {
               "current": true,
               "digest": "9aeb8d59b4d483ca6298e9a450fbf37dfd2b4c63990135ab1d040d76314087ec",
               "id": "[id]",
+              "lock_digest": "[lock_digest]",
               "manifest": {
                 "boundary": "server",
                 "file_name": "server.js",
@@ -73,8 +74,10 @@ async fn a_server_is_deployed() {
                 },
                 "wall": "isolate"
               },
+              "pending": false,
+              "publishers": [],
               "server": "new",
-              "size": 17
+              "size": 88
             }
           ],
           "next": null
@@ -82,7 +85,7 @@ async fn a_server_is_deployed() {
         "#);
         assert_eq!(shown.json()["deployments"][0]["id"], made.json()["deployment"]);
 
-        let again = stage.post(&stage.acme.deploy, PATH, order).await;
+        let again = stage.upload(&stage.acme.deploy, &draft).await;
         assert_eq!((again.status.as_u16(), again.json()), (201, made.json()), "the same is the same");
         assert_eq!(stage.get(&stage.acme.deploy, PATH).await.json()["deployments"].as_array().unwrap().len(), 1);
     })
@@ -93,8 +96,8 @@ async fn a_server_is_deployed() {
 async fn what_does_not_initialise_is_not_deployed() {
     in_time(async {
         let stage = Stage::new().await;
-        let deploy = async |body| stage.post(&stage.acme.deploy, PATH, body).await;
-        let thrown = deploy(json!({"source": "throw ReferenceError: prise is not defined"})).await;
+        let deploy = async |source| stage.upload(&stage.acme.deploy, &stage.draft("new", source, "")).await;
+        let thrown = deploy("throw ReferenceError: prise is not defined").await;
         assert_snapshot!(thrown.shown(), @r#"
         422 {
           "error": {
@@ -104,7 +107,7 @@ async fn what_does_not_initialise_is_not_deployed() {
           }
         }
         "#);
-        assert_snapshot!(deploy(json!({"source": "limit took more than 500 ms of CPU time"})).await.shown(), @r#"
+        assert_snapshot!(deploy("limit took more than 500 ms of CPU time").await.shown(), @r#"
         422 {
           "error": {
             "code": "init_limit",
@@ -113,7 +116,7 @@ async fn what_does_not_initialise_is_not_deployed() {
           }
         }
         "#);
-        let busy = deploy(json!({"source": "busy too much is running"})).await;
+        let busy = deploy("busy too much is running").await;
         assert_eq!((busy.status.as_u16(), busy.code().as_str()), (503, "busy"));
         assert!(busy.headers.contains_key("retry-after"));
         assert!(stage.registry.directory().server("acme", "new").is_none(), "nothing was made");
@@ -128,10 +131,9 @@ async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
         settings.allowance.most.cpu_ms = 100;
         settings.allowance.jit = false;
         let stage = Stage::with(settings, None).await;
-        let deploy = async |manifest: Value| {
-            stage.post(&stage.acme.deploy, PATH, json!({"source": "x", "manifest": manifest})).await.shown()
-        };
-        assert_snapshot!(deploy(json!({"limits": {"cpu_ms": 101}})).await, @r#"
+        let deploy =
+            async |more: &str| stage.upload(&stage.acme.deploy, &stage.draft("new", "x", more)).await.shown();
+        assert_snapshot!(deploy("[limits]\ncpu_ms = 101").await, @r#"
         422 {
           "error": {
             "code": "refused",
@@ -140,16 +142,7 @@ async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
           }
         }
         "#);
-        assert_snapshot!(deploy(json!({"limits": {"memory_mb": 1}})).await, @r#"
-        422 {
-          "error": {
-            "code": "refused",
-            "hint": "GET /admin/v1/limits says what this host allows",
-            "message": "`memory_mb` of 1 is below the least that works, 8"
-          }
-        }
-        "#);
-        assert_snapshot!(deploy(json!({"jit": true})).await, @r#"
+        assert_snapshot!(deploy("jit = true").await, @r#"
         422 {
           "error": {
             "code": "refused",
@@ -158,39 +151,12 @@ async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
           }
         }
         "#);
-        assert_snapshot!(deploy(json!({"wall": "paper"})).await, @r#"
+        assert_snapshot!(deploy("egress = [\"api.example.com\"]").await, @r#"
         422 {
           "error": {
             "code": "refused",
             "hint": null,
-            "message": "this host has no wall `paper`"
-          }
-        }
-        "#);
-        assert_snapshot!(deploy(json!({"limits": {"cpu": 1}})).await, @r#"
-        422 {
-          "error": {
-            "code": "bad_body",
-            "hint": null,
-            "message": "`manifest.limits.cpu`: unknown field `cpu`, expected one of `cpu_ms`, `time_ms`, `memory_mb`, `result_kb`, `log_kb`, `host_calls`, `argument_kb`, `argument_depth`, `init_cpu_ms`, `init_time_ms`, `source_kb` at line 1 column 28"
-          }
-        }
-        "#);
-        assert_snapshot!(deploy(json!({"boundary": "galaxy"})).await, @r#"
-        422 {
-          "error": {
-            "code": "bad_body",
-            "hint": null,
-            "message": "`manifest.boundary`: unknown variant `galaxy`, expected one of `call`, `session`, `server`, `tenant` at line 1 column 32"
-          }
-        }
-        "#);
-        assert_snapshot!(deploy(json!({"file_name": "a\u{0}b"})).await, @r#"
-        422 {
-          "error": {
-            "code": "bad_body",
-            "hint": null,
-            "message": "`manifest.file_name` must have 1 to 200 bytes and no control characters"
+            "message": "`egress`: compartments have no network yet, so it must be empty"
           }
         }
         "#);
@@ -205,7 +171,7 @@ async fn names_and_bodies_are_checked_before_anything_runs() {
         let stage = Stage::new().await;
         let named = async |name: &str| {
             let path = format!("/admin/v1/tenants/acme/servers/{name}/deployments");
-            stage.post(&stage.acme.deploy, &path, json!({"source": "x"})).await.shown()
+            stage.post(&stage.acme.deploy, &path, json!({"lock": {}, "seal": {}, "files": {}})).await.shown()
         };
         assert_snapshot!(named("Big%20Prices").await, @r#"
         422 {
@@ -231,25 +197,34 @@ async fn names_and_bodies_are_checked_before_anything_runs() {
           "error": {
             "code": "bad_body",
             "hint": null,
-            "message": "missing field `source` at line 1 column 2"
+            "message": "missing field `lock` at line 1 column 2"
           }
         }
         "#);
-        assert_snapshot!(deploy(json!({"source": {"text": "x"}})).await, @r#"
+        assert_snapshot!(deploy(json!({"lock": {}, "seal": {}, "files": {"a": 1}})).await, @r#"
         422 {
           "error": {
             "code": "bad_body",
             "hint": null,
-            "message": "`source`: invalid type: map, expected a string at line 1 column 10"
+            "message": "`files.a`: invalid type: integer `1`, expected a string at line 1 column 15"
           }
         }
         "#);
-        assert_snapshot!(deploy(json!({"source": "x", "name": "y"})).await, @r#"
+        assert_snapshot!(deploy(json!({"lock": {}, "seal": {}, "files": {}, "name": "y"})).await, @r#"
         422 {
           "error": {
             "code": "bad_body",
             "hint": null,
-            "message": "`name`: unknown field `name`, expected `source` or `manifest` at line 1 column 7"
+            "message": "`name`: unknown field `name`, expected one of `lock`, `seal`, `files` at line 1 column 28"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(json!({"lock": {}, "seal": {}, "files": {}})).await, @r#"
+        422 {
+          "error": {
+            "code": "bad_signature",
+            "hint": "nothing was changed; `bulkhead deploy` makes, signs and uploads what belongs together",
+            "message": "the lock cannot be read: missing field `version` at line 1 column 2"
           }
         }
         "#);
@@ -265,16 +240,16 @@ async fn a_large_source_fits_and_a_larger_one_does_not() {
         settings.allowance.most.source_kb = 32_768;
         let stage = Stage::with(settings, None).await;
         let deploy = async |bytes: usize| {
-            let order = json!({"source": "x".repeat(bytes), "manifest": {"limits": {"source_kb": 32_768}}});
-            stage.post(&stage.acme.deploy, PATH, order).await
+            let draft = stage.draft("new", &"x".repeat(bytes), "[limits]\nsource_kb = 32768");
+            stage.upload(&stage.acme.deploy, &draft).await
         };
         assert_eq!(deploy(32 << 20).await.status, 201);
-        assert_snapshot!(deploy(34 << 20).await.shown(), @r#"
+        assert_snapshot!(deploy(37 << 20).await.shown(), @r#"
         413 {
           "error": {
             "code": "too_large",
             "hint": null,
-            "message": "the body is larger than 33 MiB"
+            "message": "the body is larger than 36 MiB"
           }
         }
         "#);
@@ -300,6 +275,7 @@ async fn an_earlier_deployment_is_made_current_again() {
           "current": true,
           "digest": "9aeb8d59b4d483ca6298e9a450fbf37dfd2b4c63990135ab1d040d76314087ec",
           "id": "[id]",
+          "lock_digest": "[lock_digest]",
           "manifest": {
             "boundary": "call",
             "file_name": "server.js",
@@ -319,8 +295,10 @@ async fn an_earlier_deployment_is_made_current_again() {
             },
             "wall": "isolate"
           },
+          "pending": false,
+          "publishers": [],
           "server": "prices",
-          "size": 17
+          "size": 48
         }
         "#);
         assert_eq!(current(), first.id);
@@ -372,9 +350,13 @@ async fn a_scope_says_which_servers_may_be_deployed() {
     in_time(async {
         let stage = Stage::new().await;
         let (_, key) = stage.key(Some("acme"), Role::Deploy, servers(&["new"]), None);
-        assert_eq!(stage.post(key.expose(), PATH, json!({"source": "x"})).await.status, 201);
-        let other = "/admin/v1/tenants/acme/servers/other/deployments";
-        assert_eq!(stage.post(key.expose(), other, json!({"source": "x"})).await.status, 404);
+        assert_eq!(stage.upload(key.expose(), &stage.draft("new", "x", "")).await.status, 201);
+        let other = stage.draft("other", "x", "");
+        assert_eq!(stage.upload(key.expose(), &other).await.status, 404);
+        // Nor is its seal good for that, whoever brings it.
+        let path = "/admin/v1/tenants/acme/servers/other/deployments";
+        let brought = stage.post(&stage.acme.deploy, path, other.order(&stage.registry, key.expose())).await;
+        assert_eq!((brought.status.as_u16(), brought.code().as_str()), (422, "bad_signature"));
     })
     .await;
 }
@@ -384,15 +366,16 @@ async fn deployments_of_one_server_come_one_after_the_other() {
     in_time(async {
         let stage = Arc::new(Stage::new().await);
         let deploy = |server: &str, text: usize| {
-            let (stage, path) = (stage.clone(), format!("/admin/v1/tenants/acme/servers/{server}/deployments"));
-            tokio::spawn(async move {
-                stage.post(&stage.acme.deploy, &path, json!({"source": format!("// {text}")})).await.status.as_u16()
-            })
+            let (stage, draft) = (stage.clone(), stage.draft(server, &format!("// {text}"), ""));
+            tokio::spawn(async move { stage.upload(&stage.acme.deploy, &draft).await.status.as_u16() })
         };
+        // All of them were made for the same step, so one of them is first and the others are too late.
         let same = futures_util::future::join_all((0..4).map(|i| deploy("new", i))).await;
-        assert!(same.into_iter().all(|status| status.unwrap() == 201));
+        let mut same: Vec<_> = same.into_iter().map(|status| status.unwrap()).collect();
+        same.sort();
+        assert_eq!(same, [201, 409, 409, 409]);
         assert_eq!(stage.wall.most_at_once(), 1);
-        assert_eq!(stage.registry.deployments("acme", "new").unwrap().len(), 4);
+        assert_eq!(stage.registry.deployments("acme", "new").unwrap().len(), 1);
 
         // So many at once are too many for one tenant; the rest is told to come back.
         let many = futures_util::future::join_all((0..12).map(|i| deploy(&format!("new-{i}"), i))).await;

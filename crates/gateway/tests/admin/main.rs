@@ -11,4 +11,5 @@ mod keys;
 mod logs;
 mod requests;
 mod servers;
+mod tampering;
 mod tenants;

@@ -20,6 +20,7 @@ async fn servers_are_listed_and_shown() {
                 "current": true,
                 "digest": "9aeb8d59b4d483ca6298e9a450fbf37dfd2b4c63990135ab1d040d76314087ec",
                 "id": "[id]",
+                "lock_digest": "[lock_digest]",
                 "manifest": {
                   "boundary": "call",
                   "file_name": "server.js",
@@ -39,10 +40,13 @@ async fn servers_are_listed_and_shown() {
                   },
                   "wall": "isolate"
                 },
+                "pending": false,
+                "publishers": [],
                 "server": "prices",
-                "size": 17
+                "size": 48
               },
               "name": "prices",
+              "quarantine": null,
               "tenant": "acme",
               "url": "http://127.0.0.1:8470/acme/prices/mcp"
             }

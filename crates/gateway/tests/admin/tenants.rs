@@ -24,6 +24,7 @@ async fn a_tenant_is_made_with_its_keys() {
         assert_eq!(stage.post(&stage.operator, "/admin/v1/tenants", order).await.status, 201);
         assert_snapshot!(stage.get(&stage.operator, "/admin/v1/tenants/hooli").await.shown(), @r#"
         200 {
+          "approval": false,
           "created_at": "[created_at]",
           "name": "hooli",
           "quota": {
@@ -88,7 +89,7 @@ async fn tenants_that_cannot_be_made() {
           "error": {
             "code": "bad_body",
             "hint": null,
-            "message": "`colour`: unknown field `colour`, expected one of `name`, `weight`, `quota`, `recording` at line 1 column 9"
+            "message": "`colour`: unknown field `colour`, expected one of `name`, `weight`, `quota`, `recording`, `approval` at line 1 column 9"
           }
         }
         "#);
@@ -137,6 +138,7 @@ async fn tenants_are_listed_in_pages() {
           "next": "[next]",
           "tenants": [
             {
+              "approval": false,
               "created_at": "[created_at]",
               "name": "acme",
               "quota": {
@@ -151,6 +153,7 @@ async fn tenants_are_listed_in_pages() {
               "weight": 1
             },
             {
+              "approval": false,
               "created_at": "[created_at]",
               "name": "globex",
               "quota": {
@@ -165,6 +168,7 @@ async fn tenants_are_listed_in_pages() {
               "weight": 1
             },
             {
+              "approval": false,
               "created_at": "[created_at]",
               "name": "hooli",
               "quota": {
@@ -250,6 +254,7 @@ async fn what_an_admin_and_what_an_operator_may_change() {
         let recording = change(&stage.acme.admin, json!({"recording": true})).await;
         assert_snapshot!(recording.shown(), @r#"
         200 {
+          "approval": false,
           "created_at": "[created_at]",
           "name": "acme",
           "quota": {

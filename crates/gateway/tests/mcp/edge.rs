@@ -217,8 +217,9 @@ fn a_schema_that_could_stall_the_host_is_not_deployed() {
         let tenant = tenant().await;
         let source = r##"const again = { properties: { x: { $ref: "#" } } };
             export default { tools: { t: { input: { type: "object", anyOf: [again, again] }, run() {} } } }"##;
+        let draft = tenant.draft("s", Boundary::Call, Default::default(), source).await;
         let source = bytes::Bytes::from_static(source.as_bytes());
-        let rejected = tenant.app.try_deployment(&tenant.name, "s", source, &Default::default()).await.unwrap_err();
+        let rejected = tenant.app.try_deployment(&tenant.name, "id", source, &draft.lock).await.unwrap_err();
         assert_eq!(rejected.code, "init_failed");
         assert!(rejected.message.contains("schema is refused"), "{}", rejected.message);
     });

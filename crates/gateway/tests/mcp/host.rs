@@ -3,8 +3,9 @@
 use gateway::observe::Traces;
 use gateway::{Parts, Running, Settings};
 use isolate::{Carrier, IsolateSettings, IsolateWall};
-use policy::{Boundary, Limits};
-use registry::{Actor, Manifest, NewDeployment, NewKey, Registry, Role, Scope};
+use crate::signed::{self, Draft};
+use policy::{Allowance, Ask, Boundary, Limits};
+use registry::{Actor, NewKey, Registry, Role, Scope};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use sandbox::{Pool, PoolSettings};
 use serde_json::{Value, json};
@@ -60,6 +61,7 @@ pub struct Tenant {
     pub base: String,
     pub name: String,
     pub key: String,
+    pub deploy_key: String,
 }
 
 pub async fn tenant() -> Tenant {
@@ -76,20 +78,35 @@ pub fn tenant_at(host: &Running, name: &str) -> Tenant {
         base: format!("http://{}", host.addr),
         name: name.to_owned(),
         key: made.call_key.expose().to_owned(),
+        deploy_key: made.deploy_key.expose().to_owned(),
     }
 }
 
 impl Tenant {
     pub async fn deploy(&self, server: &str, boundary: Boundary, source: &str) {
         let limits = Limits { cpu_ms: 1000, ..Limits::default() };
-        self.deploy_with(server, Manifest { boundary, limits, ..Manifest::default() }, source).await;
+        let draft = self.draft(server, boundary, limits, source).await;
+        let new = draft.deployment(self.app.registry(), &self.name, &self.deploy_key);
+        self.app.registry().deploy(&host_actor(), new).unwrap();
     }
 
-    pub async fn deploy_with(&self, server: &str, manifest: Manifest, source: &str) {
-        let source = bytes::Bytes::copy_from_slice(source.as_bytes());
-        let surface = self.app.try_deployment(&self.name, server, source.clone(), &manifest).await.unwrap();
-        let new = NewDeployment { tenant: self.name.clone(), server: server.to_owned(), source, manifest, surface };
-        self.app.registry().deploy(&host_actor(), new).unwrap();
+    /// What an author uploads, who has run it once to see what it shows.
+    pub async fn draft(&self, server: &str, boundary: Boundary, limits: Limits, source: &str) -> Draft {
+        let permit = policy::permit(&Ask { limits, boundary, jit: false }, &Allowance::default()).unwrap();
+        let more = format!("boundary = \"{}\"\n[limits]\ncpu_ms = {}", boundary.as_str(), permit.limits().cpu_ms);
+        let trial = sandbox::Deployment {
+            tenant: self.name.clone(),
+            server: server.to_owned(),
+            id: format!("trial of {}/{server}", self.name),
+            source: bytes::Bytes::copy_from_slice(source.as_bytes()),
+            file_name: "server.js".to_owned(),
+            permit,
+            shows: sandbox::Shows::default(),
+        };
+        let pool = self.app.pool("isolate").unwrap();
+        let surface = pool.seed(&Arc::new(trial)).await.unwrap().surface().get().to_owned();
+        pool.release(&format!("trial of {}/{server}", self.name));
+        signed::draft(self.app.registry(), &self.name, server, source, &more, &surface)
     }
 
     pub fn key_with(&self, scope: Scope) -> String {

@@ -2,7 +2,10 @@
 
 mod edge;
 mod host;
+mod drift;
 mod legacy;
 mod modern;
+#[path = "../signed/mod.rs"]
+mod signed;
 mod records;
 mod tokens;

@@ -1,6 +1,9 @@
 //! A whole gateway on a data directory of its own, with a wall that only pretends.
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+#[path = "../signed/mod.rs"]
+pub mod signed;
+
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
@@ -8,7 +11,7 @@ use axum::response::Response;
 use gateway::observe::Traces;
 use gateway::{App, Parts, Reloader, Settings};
 use http_body_util::BodyExt;
-use registry::{Actor, Deployment, Key, Manifest, NewDeployment, NewKey, Quota, Registry, Role, Scope, Token};
+use registry::{Actor, Deployment, Key, NewKey, Quota, Registry, Role, Scope, Token};
 use sandbox::{Code, Compartment, Failure, Growth, Pool, PoolSettings, Seed, Wall};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -144,6 +147,7 @@ fn redact(value: Value) -> Value {
         "deployment",
         "created_at",
         "created_by",
+        "lock_digest",
         "expires_at",
         "revoked_at",
         "uptime_s",
@@ -210,14 +214,20 @@ impl Stage {
 
     /// Puts a deployment into the registry without asking the wall.
     pub fn deploy(&self, tenant: &str, server: &str, source: &str) -> Arc<Deployment> {
-        let new = NewDeployment {
-            tenant: tenant.to_owned(),
-            server: server.to_owned(),
-            source: Bytes::copy_from_slice(source.as_bytes()),
-            manifest: Manifest::default(),
-            surface: RawValue::from_string(SURFACE.to_owned()).unwrap(),
-        };
+        let draft = signed::draft(&self.registry, tenant, server, source, "", SURFACE);
+        let new = draft.deployment(&self.registry, tenant, &self.operator);
         self.registry.deploy(&host(), new).unwrap()
+    }
+
+    /// What a tenant's author uploads.
+    pub fn draft(&self, server: &str, source: &str, more: &str) -> signed::Draft {
+        signed::draft(&self.registry, "acme", server, source, more, SURFACE)
+    }
+
+    /// Uploads it with this key.
+    pub async fn upload(&self, key: &str, draft: &signed::Draft) -> Seen {
+        let path = format!("/admin/v1/tenants/acme/servers/{}/deployments", draft.lock.server);
+        self.post(key, &path, draft.order(&self.registry, key)).await
     }
 
     /// Makes a key without asking the API.

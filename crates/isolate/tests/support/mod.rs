@@ -97,6 +97,7 @@ impl Server {
             source: Bytes::from(self.source),
             file_name: "server.js".to_owned(),
             permit: permit(&ask, &Allowance::default()).expect("a permit"),
+            shows: sandbox::Shows::default(),
         })
     }
 }

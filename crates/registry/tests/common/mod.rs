@@ -2,9 +2,14 @@
 #![allow(dead_code)] // each of them uses some of it
 
 use bytes::Bytes;
-use registry::{Actor, AuditEvent, CallEvent, Manifest, NewDeployment, NewKey, Quota, Registry, Role, Scope};
+use bundle::{Lock, MacKey, Seal, Step, Surface};
+use registry::{
+    Actor, AuditEvent, CallEvent, Deployment, NewDeployment, NewKey, Next, Quota, Registry, RegistryError, Role, Scope,
+};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A registry in a directory that goes away with it.
@@ -36,14 +41,54 @@ pub fn actor() -> Actor {
     Actor("key-of-the-test".to_owned())
 }
 
-pub fn deployment(tenant: &str, server: &str, source: &str) -> NewDeployment {
-    NewDeployment {
-        tenant: tenant.to_owned(),
-        server: server.to_owned(),
-        source: Bytes::copy_from_slice(source.as_bytes()),
-        manifest: Manifest::default(),
-        surface: RawValue::from_string(r#"{"tools":[]}"#.to_owned()).unwrap(),
+const SURFACE: &str = r#"{"tools":[]}"#;
+
+/// A deployment that fits what is there, sealed with a key that need not exist.
+pub fn deployment(registry: &Registry, tenant: &str, server: &str, source: &str) -> NewDeployment {
+    sealed(registry, tenant, server, source, "", "key-of-the-test", "a token")
+}
+
+/// The same, with more in its manifest and a key that the registry may know.
+pub fn sealed(
+    registry: &Registry,
+    tenant: &str,
+    server: &str,
+    source: &str,
+    more: &str,
+    key: &str,
+    token: &str,
+) -> NewDeployment {
+    let text = format!("name = \"prices\"\nentry = \"server.js\"\n{more}");
+    let mut manifest = bundle::Manifest::parse(text.as_bytes()).unwrap();
+    if let Ok(server) = server.parse() {
+        manifest.name = server;
     }
+    let files: BTreeMap<String, Bytes> = [("bulkhead.toml", text), ("server.js", source.to_owned())]
+        .map(|(path, text)| (path.to_owned(), Bytes::from(text)))
+        .into();
+    let step = match registry.next(tenant, server) {
+        Ok(Next { step, current }) => {
+            Step { number: step, previous: current.map(|current| current.lock), accepts: None }
+        }
+        Err(_) => Step::default(),
+    };
+    let surface = Surface::new(serde_json::from_str(SURFACE).unwrap()).unwrap();
+    let lock = Lock::new(&manifest, surface, "server.js".parse().unwrap(), &files, step).unwrap();
+    let mut seal = Seal::new(&lock);
+    seal.authenticate(key.parse().unwrap(), &MacKey::from_token(token));
+    let surface = RawValue::from_string(SURFACE.to_owned()).unwrap();
+    NewDeployment { tenant: tenant.to_owned(), lock, seal, files, surface, pending: false }
+}
+
+pub fn deploy(registry: &Registry, tenant: &str, server: &str, source: &str) -> Result<Arc<Deployment>, RegistryError> {
+    registry.deploy(&actor(), deployment(registry, tenant, server, source))
+}
+
+/// With a key that the registry knows.
+pub fn deploy_well(registry: &Registry, tenant: &str, server: &str, source: &str) -> Arc<Deployment> {
+    let (key, token) = registry.create_key(&actor(), NewKey { role: Role::Deploy, ..call_key(tenant, "d") }).unwrap();
+    let new = sealed(registry, tenant, server, source, "", &key.id, token.expose());
+    registry.deploy(&actor(), new).unwrap()
 }
 
 pub fn call_key(tenant: &str, name: &str) -> NewKey {

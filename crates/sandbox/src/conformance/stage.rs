@@ -114,6 +114,7 @@ impl Server {
             source: self.source.clone(),
             file_name: self.file_name.to_owned(),
             permit: permit(&ask, &Allowance::default()).expect("the suite asks for what is allowed"),
+            shows: crate::Shows::default(),
         })
     }
 }

@@ -266,7 +266,7 @@ impl Plot {
             Err(failure) => {
                 let times = planted.trouble.as_ref().map_or(0, |t| t.times) + 1;
                 let pause = Duration::from_millis(250 << times.min(8));
-                let own_fault = matches!(failure.code, Code::InitFailed | Code::InitLimit);
+                let own_fault = matches!(failure.code, Code::InitFailed | Code::InitLimit | Code::SurfaceDrift);
                 planted.trouble =
                     own_fault.then(|| Trouble { failure: failure.clone(), times, retry_at: Instant::now() + pause });
                 planted.seed = None;
@@ -289,6 +289,7 @@ impl Plot {
                 planting.await
             }
         };
+        let planted = planted.and_then(|seed| self.deployment.shows.check(seed.surface()).map(|()| seed));
         self.ground.counts.planted(planted.is_ok());
         planted
     }
@@ -314,9 +315,12 @@ impl Plot {
         if worn && !self.replanting.swap(true, Ordering::Relaxed) {
             let plot = self.clone();
             tokio::spawn(async move {
-                if let Ok(seed) = plot.plant().await {
+                match plot.plant().await {
                     // Spares of the old one are as good as ever; they go first, and it goes with the last of them.
-                    plot.planted.lock().await.seed = Some(seed);
+                    Ok(seed) => plot.planted.lock().await.seed = Some(seed),
+                    // The next caller hears of it.
+                    Err(failure) if failure.code == Code::SurfaceDrift => plot.planted.lock().await.seed = None,
+                    Err(_) => {}
                 }
                 plot.replanting.store(false, Ordering::Relaxed);
             });

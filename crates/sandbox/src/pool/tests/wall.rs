@@ -230,6 +230,7 @@ pub(super) fn server_with(tenant: &str, work: Work, boundary: Boundary) -> Arc<D
         source: Bytes::from(serde_json::to_vec(&source).expect("numbers")),
         file_name: "server.js".to_owned(),
         permit: permit(&ask, &Allowance::default()).expect("the defaults are allowed"),
+        shows: crate::Shows::default(),
     })
 }
 

@@ -1,0 +1,125 @@
+//! What is deployed: the manifest, and the code that is made of the project.
+
+use super::Deploy;
+use crate::client::ClientError;
+use crate::commands::project::Project;
+use crate::source::{self, SourceError};
+use bundle::{BulkheadLock, FilePath, Lock, MANIFEST, Manifest, Seal};
+use policy::Limits;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const LOCK: &str = "bulkhead.lock";
+
+pub struct Package {
+    pub manifest: Manifest,
+    /// The one of the files that is run.
+    pub entry: FilePath,
+    pub files: BTreeMap<String, String>,
+    /// Where in the author's files the code comes from; empty if it is one of them.
+    pub map: String,
+    /// Where the signed lock goes; nowhere for a single file.
+    lock: Option<PathBuf>,
+}
+
+impl Package {
+    pub fn read(flags: &Deploy) -> Result<Package, ClientError> {
+        if flags.path.is_dir() { Package::project(flags) } else { Package::file(flags) }
+    }
+
+    fn project(flags: &Deploy) -> Result<Package, ClientError> {
+        if flags.boundary.is_some() || flags.wall.is_some() || flags.jit || !flags.limits.is_empty() {
+            let message = "a project's `bulkhead.toml` says boundary, wall, jit and limits; change it there";
+            return Err(ClientError::usage("bad_flags", message));
+        }
+        let dir = &flags.path;
+        let Project { manifest, text, entry } = Project::read(dir)?;
+        let lock = dir.join(LOCK);
+        check_lock(&lock)?;
+        let code = read(&entry)?;
+        Ok(Package {
+            entry: manifest.entry.clone(),
+            files: [(MANIFEST.to_owned(), text), (manifest.entry.to_string(), code)].into(),
+            map: String::new(),
+            lock: Some(lock),
+            manifest,
+        })
+    }
+
+    /// A single file has the manifest that its flags say.
+    fn file(flags: &Deploy) -> Result<Package, ClientError> {
+        let Some(name) = flags.server.as_ref().and_then(|target| target.server.clone()) else {
+            let message = "a single file has no name; write `--server TENANT/NAME`";
+            return Err(ClientError::usage("bad_name", message));
+        };
+        let code = read(&flags.path)?;
+        let mut text = toml::Table::new();
+        text.insert("name".to_owned(), name.into());
+        text.insert("entry".to_owned(), source::file_name(&flags.path).into());
+        text.extend(flags.wall.iter().map(|wall| ("wall".to_owned(), wall.as_str().into())));
+        text.extend(flags.boundary.iter().map(|boundary| ("boundary".to_owned(), boundary.as_str().into())));
+        text.extend(flags.jit.then(|| ("jit".to_owned(), true.into())));
+        if !flags.limits.is_empty() {
+            let limit =
+                |(name, value): &(_, u64)| (format!("{name}"), toml::Value::Integer((*value).min(1 << 62) as i64));
+            text.insert("limits".to_owned(), flags.limits.iter().map(limit).collect::<toml::Table>().into());
+        }
+        let text = text.to_string();
+        let manifest = Manifest::parse(text.as_bytes()).map_err(|error| {
+            ClientError::usage(
+                "bad_manifest",
+                error.problems.iter().map(|p| format!("{}: {}", p.key, p.message)).collect::<Vec<_>>().join("\n"),
+            )
+        })?;
+        Ok(Package {
+            entry: manifest.entry.clone(),
+            files: [(MANIFEST.to_owned(), text), (manifest.entry.to_string(), code)].into(),
+            map: String::new(),
+            lock: None,
+            manifest,
+        })
+    }
+
+    /// Keeps the signed lock of a project beside its manifest.
+    pub fn keep(&self, lock: Lock, seal: Seal) -> Result<(), ClientError> {
+        self.lock.as_ref().map_or(Ok(()), |file| super::keep(file, lock, seal))
+    }
+}
+
+/// Whatever lies there as the lock of the last deploy must be one: nobody edits it by hand.
+fn check_lock(file: &Path) -> Result<(), ClientError> {
+    let bytes = match std::fs::read(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(|source| ClientError::Usage {
+            code: "bad_file",
+            message: format!("`{}` cannot be read", file.display()),
+            hint: None,
+            source: Some(source),
+        })?,
+    };
+    let checked = BulkheadLock::parse(&bytes).map_err(bundle::Refused::from);
+    let checked = checked.and_then(|file| Ok(file.seal().verify_publishers(file.lock())?));
+    checked.map(|_| ()).map_err(|error| {
+        let hint = "it is written by `bulkhead deploy`; restore it, or remove it".to_owned();
+        ClientError::refused(error.code(), format!("{}: {error}", file.display()), Some(hint))
+    })
+}
+
+fn read(file: &Path) -> Result<String, ClientError> {
+    let bytes = source::read(file, Limits::MOST.source_kb).map_err(unusable)?;
+    String::from_utf8(bytes).map_err(|_| ClientError::usage("bad_file", format!("`{}` is not UTF-8", file.display())))
+}
+
+fn unusable(error: SourceError) -> ClientError {
+    let message = error.to_string();
+    match error {
+        SourceError::TooLarge { .. } => ClientError::refused("init_failed", message, None),
+        SourceError::TypeScript(_) => {
+            let hint = Some(source::TYPESCRIPT_HINT.to_owned());
+            ClientError::Usage { code: "bad_file", message, hint, source: None }
+        }
+        SourceError::File(_, source) => {
+            ClientError::Usage { code: "bad_file", message, hint: None, source: Some(source) }
+        }
+    }
+}
