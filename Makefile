@@ -12,6 +12,7 @@ help: ## this list
 prepare: # what the build needs from the registries
 	@scripts/v8.sh
 	@scripts/web.sh
+	@scripts/esbuild.sh $(RELEASE)
 
 .PHONY: build
 ifdef RUSTY_V8_ARCHIVE
@@ -36,6 +37,7 @@ run: build ## build, start the host, deploy the examples, print calls to try
 test: prepare ## install what the tests need and run them all
 	@$(CARGO) build --release --locked --workspace --lib --bins --tests
 	@scripts/carrier.sh $(RELEASE)
+	@scripts/build-test.sh
 	@scripts/types-test.sh
 	@scripts/clients.sh
 	@scripts/test.sh

@@ -2,7 +2,7 @@
 
 use crate::outcome::Outcome;
 use crate::report::{self, FAULT, REFUSED, USAGE};
-use crate::source::{self, SourceError, read_at_most};
+use crate::source::{Source, SourceError, read_at_most};
 use bytes::Bytes;
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Allowance, Ask, Boundary, LimitName, Limits, permit};
@@ -85,7 +85,8 @@ impl Exec {
     }
 
     fn call(self) -> Result<Outcome, ExecError> {
-        let deployment = Arc::new(self.deployment()?);
+        let (deployment, source) = self.deployment()?;
+        let deployment = Arc::new(deployment);
         let input = read_input(&self.input, deployment.permit.limits())?;
         let carrier = Carrier::find().map_err(isolate::WallError::from)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ExecError::Runtime)?;
@@ -110,11 +111,14 @@ impl Exec {
                 logs.push(line);
             }
             let hint = hint(&pool, &deployment, &answer).await;
+            if let Err(failure) = &mut answer.outcome {
+                failure.message = source.trace(&failure.message);
+            }
             Ok(Outcome { answer, logs, hint })
         })
     }
 
-    fn deployment(&self) -> Result<Deployment, ExecError> {
+    fn deployment(&self) -> Result<(Deployment, Source), ExecError> {
         let mut limits = Limits::default();
         for (name, value) in &self.limits {
             limits.set(*name, *value);
@@ -124,16 +128,18 @@ impl Exec {
         limits.memory_mb = self.memory_mb.unwrap_or(limits.memory_mb);
         let ask = Ask { limits, boundary: self.boundary, jit: self.jit };
         let permit = permit(&ask, &Allowance::default())?;
-        let source = source::read(&self.file, permit.limits().source_kb)?;
-        Ok(Deployment {
+        let source = Source::of_file(&self.file, permit.limits().source_kb)?;
+        source.warnings.iter().for_each(|warning| report::talk(warning));
+        let deployment = Deployment {
             tenant: "local".to_owned(),
             server: "exec".to_owned(),
             id: "exec".to_owned(),
-            source: Bytes::from(source),
-            file_name: source::file_name(&self.file),
+            source: Bytes::from(source.code.clone()),
+            file_name: source.name.clone(),
             permit,
             shows: sandbox::Shows::default(),
-        })
+        };
+        Ok((deployment, source))
     }
 }
 
@@ -187,7 +193,7 @@ pub fn parse_limit(text: &str) -> Result<(LimitName, u64), String> {
 fn explain(error: &ExecError, as_json: bool) -> ExitCode {
     let (exit, code, hint) = match error {
         ExecError::Source(SourceError::File(..)) | ExecError::Stdin(_) => (USAGE, "bad_file", None),
-        ExecError::Source(SourceError::TypeScript(_)) => (USAGE, "bad_file", Some(source::TYPESCRIPT_HINT)),
+        ExecError::Source(SourceError::Build(error)) => (REFUSED, error.code(), None),
         // The codes that the wall has for the same.
         ExecError::Source(SourceError::TooLarge { .. }) => (REFUSED, "init_failed", None),
         ExecError::StdinTooLarge { .. } => (REFUSED, "argument_limit", None),

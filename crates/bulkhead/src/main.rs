@@ -58,6 +58,7 @@ enum Command {
     Diff(commands::Diff),
     Rollback(commands::Rollback),
     Approve(commands::Approve),
+    Publisher(commands::Publisher),
     Tools(commands::Tools),
     Call(commands::Call),
     Logs(commands::Logs),
@@ -74,13 +75,13 @@ enum Command {
 
 impl Command {
     fn is_local(&self) -> bool {
-        use Command::{Completions, Config, Doctor, Exec, Reference, Serve};
-        matches!(self, Exec(_) | Doctor(_) | Serve(_) | Config(_) | Completions(_) | Reference(_))
+        use Command::{Completions, Config, Doctor, Exec, Publisher, Reference, Serve};
+        matches!(self, Exec(_) | Doctor(_) | Serve(_) | Config(_) | Publisher(_) | Completions(_) | Reference(_))
     }
 }
 
 /// The local ones by name: they show no flags to find a host.
-const LOCAL: [&str; 6] = ["exec", "doctor", "serve", "config", "completions", "reference"];
+const LOCAL: [&str; 7] = ["exec", "doctor", "serve", "config", "publisher", "completions", "reference"];
 
 impl Cli {
     /// The whole command line, as help, completions and the reference show it.
@@ -130,6 +131,7 @@ fn main() -> ExitCode {
         Command::Diff(diff) => diff.run(&connection),
         Command::Rollback(rollback) => rollback.run(&connection),
         Command::Approve(approve) => approve.run(&connection),
+        Command::Publisher(publisher) => publisher.run(),
         Command::Tools(tools) => tools.run(&connection),
         Command::Call(call) => call.run(&connection),
         Command::Logs(logs) => logs.run(&connection),

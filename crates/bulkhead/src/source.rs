@@ -1,5 +1,6 @@
-//! The file with a server's code, and input for its tools. Read within bounds: a file may have no end.
+//! The code of a server, built of the author's files, and input for its tools. Read within bounds: a file may have no end.
 
+use ::build::{BuildError, Built, Options, map_stack};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -7,29 +8,53 @@ use std::path::{Path, PathBuf};
 pub enum SourceError {
     #[error("`{}` cannot be read", .0.display())]
     File(PathBuf, #[source] std::io::Error),
-    #[error("`{}` is larger than {most} KiB (`source_kb`)", path.display())]
-    TooLarge { path: PathBuf, most: u64 },
-    #[error("`{}` is TypeScript, and servers are JavaScript", .0.display())]
-    TypeScript(PathBuf),
+    #[error("`{file}` becomes larger than {most} KiB (`source_kb`)")]
+    TooLarge { file: String, most: u64 },
+    #[error(transparent)]
+    Build(#[from] BuildError),
 }
 
-pub const TYPESCRIPT_HINT: &str =
-    "make JavaScript of it first: `esbuild server.ts --bundle --format=esm --outfile=server.js`";
+/// What a server's files become.
+pub struct Source {
+    pub code: String,
+    /// What the code is called, in stack traces too.
+    pub name: String,
+    /// Where in the author's files it comes from; empty if it is one of them.
+    map: String,
+    pub warnings: Vec<String>,
+}
 
-/// The code, if it has at most so many KiB.
-pub fn read(path: &Path, most_kb: u64) -> Result<Vec<u8>, SourceError> {
-    if path.extension().is_some_and(|ext| ext == "ts" || ext == "mts" || ext == "tsx") {
-        return Err(SourceError::TypeScript(path.to_owned()));
+impl Source {
+    /// A file, with whatever it imports from its folder.
+    pub fn of_file(path: &Path, most_kb: u64) -> Result<Source, SourceError> {
+        let unreadable = |source| SourceError::File(path.to_owned(), source);
+        let whole = path.canonicalize().map_err(unreadable)?;
+        let (Some(folder), Some(name)) = (whole.parent(), whole.file_name().and_then(|name| name.to_str())) else {
+            return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
+        };
+        Source::of_project(folder, name, most_kb)
     }
-    std::fs::File::open(path)
-        .and_then(|file| read_at_most(file, most_kb))
-        .map_err(|source| SourceError::File(path.to_owned(), source))?
-        .ok_or_else(|| SourceError::TooLarge { path: path.to_owned(), most: most_kb })
-}
 
-/// What stack traces say: the name, never the path.
-pub fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| "server.js".to_owned(), |name| name.to_string_lossy().into_owned())
+    pub fn of_project(folder: &Path, entry: &str, most_kb: u64) -> Result<Source, SourceError> {
+        let Built { code, map, warnings, .. } = ::build::build(folder, entry, &Options::default())?;
+        if code.len() as u64 > most_kb * 1024 {
+            return Err(SourceError::TooLarge { file: entry.to_owned(), most: most_kb });
+        }
+        // What was built is another file than the one it begins with.
+        let stem = || Path::new(entry).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = if map.is_empty() { entry.to_owned() } else { format!("{}.js", stem()) };
+        Ok(Source { code, name, map, warnings })
+    }
+
+    /// Code that was made here.
+    pub fn made(code: String, name: &str) -> Source {
+        Source { code, name: name.to_owned(), map: String::new(), warnings: Vec::new() }
+    }
+
+    /// A stack trace in terms of the author's files.
+    pub fn trace(&self, stack: &str) -> String {
+        if self.map.is_empty() { stack.to_owned() } else { map_stack(&self.map, stack, &self.name) }
+    }
 }
 
 /// All of it, or `None` when there is more than this many KiB.

@@ -22,7 +22,9 @@ fn project(dir: &Dir, name: &str) -> String {
 }
 
 fn host() -> FakeHost {
-    FakeHost::deploying(|_| answer(201, json!({ "server": "x", "deployment": "d1", "url": "http://h/mcp", "surface": {} })))
+    FakeHost::deploying(|_| {
+        answer(201, json!({ "server": "x", "deployment": "d1", "url": "http://h/mcp", "surface": {} }))
+    })
 }
 
 fn deploy<'a>(host: &FakeHost, args: impl IntoIterator<Item = &'a str>) -> Run {
@@ -137,7 +139,9 @@ fn a_diff_shows_what_an_eye_would_miss() {
     let diff = |args: &[&str]| host.run(key, ["diff", "acme/s"].into_iter().chain(args.iter().copied())).now();
     let server = |tools: &str, flags: &[&str]| {
         let file = dir.file("s.js", &format!("export default {{ tools: {{ {tools} }} }}"));
-        let args = ["deploy", &file, "--server", "acme/s", "--json", "--accept-surface"].into_iter().chain(flags.iter().copied());
+        let args = ["deploy", &file, "--server", "acme/s", "--json", "--accept-surface"]
+            .into_iter()
+            .chain(flags.iter().copied());
         output(&host.run(key, args))["deployment"].as_str().unwrap().to_owned()
     };
     let first = server("get: { description: 'Gets it', run() {} }", &[]);
@@ -171,14 +175,18 @@ fn a_deploy_is_signed_step_by_step() {
     let host = Host::start(&dir, "");
     let keys = host.tenant("acme");
     let key = keys.deploy.as_str();
-    let deploy = |args: &[&str]| {
-        host.run(key, ["deploy", &path, "--json"].into_iter().chain(args.iter().copied())).now()
+    let deploy =
+        |args: &[&str]| host.run(key, ["deploy", &path, "--json"].into_iter().chain(args.iter().copied())).now();
+    let code = |run: &Run| {
+        serde_json::from_str::<Value>(&run.stdout).unwrap()["error"]["code"].as_str().unwrap_or("ok").to_owned()
     };
-    let code = |run: &Run| serde_json::from_str::<Value>(&run.stdout).unwrap()["error"]["code"].as_str().unwrap_or("ok").to_owned();
     let lock = || std::fs::read_to_string(format!("{path}/bulkhead.lock")).unwrap();
     // The tenant is the key's, the name the project's.
     let first = output(&deploy(&[]));
-    assert_eq!((&first["server"], first["url"].as_str().unwrap().ends_with("/acme/search/mcp")), (&json!("acme/search"), true));
+    assert_eq!(
+        (&first["server"], first["url"].as_str().unwrap().ends_with("/acme/search/mcp")),
+        (&json!("acme/search"), true)
+    );
     let signed = lock();
     assert_eq!(output(&deploy(&[])), first, "nothing to do");
     assert_eq!(lock(), signed);
@@ -218,6 +226,50 @@ fn a_deploy_is_signed_step_by_step() {
     assert_eq!((thrown.code, code(&thrown).as_str()), (1, "init_failed"));
     assert!(thrown.stdout.contains("server.js:3:"), "{thrown:?}");
     assert_eq!(call(), "Hello, you!");
+    assert_eq!(host.stop().0, Some(0));
+}
+
+#[test]
+fn a_publisher_signs_and_a_second_key_agrees() {
+    let dir = Dir::new();
+    let path = project(&dir, "search");
+    let secret = dir.path("publisher.key").to_string_lossy().into_owned();
+    let public = bulkhead(["publisher", "new", &secret]).stdout.trim().to_owned();
+    assert_eq!(bulkhead(["publisher", "new", &secret]).code, 64, "it is there already");
+    assert_eq!(bulkhead(["publisher", "show", &secret]).stdout.trim(), public);
+    let host = Host::start(&dir, "");
+    let keys = host.tenant("acme");
+    assert_eq!(host.run(&keys.admin, ["tenant", "set", "acme", "--approval", "on"]).code, 0);
+    let deploy =
+        || host.run(&keys.deploy, ["deploy", &path, "--publisher-key", &secret, "--json", "--accept-surface"]).now();
+    let first = output(&deploy());
+    let list = output(&host.run(&keys.deploy, ["deployments", "acme/search", "--json"]));
+    assert_eq!(list["deployments"][0]["publishers"], json!([public]));
+    let lock = format!("{path}/bulkhead.lock");
+    let verified = output(&bulkhead(["publisher", "verify", &lock, "--publisher", &public, "--json"]));
+    assert_eq!((&verified["server"], &verified["publishers"]), (&json!("search"), &json!([public])));
+    assert_eq!(bulkhead(["publisher", "verify", &lock, "--publisher", &"0".repeat(64)]).code, 1);
+
+    let server = format!("{path}/server.js");
+    let text = std::fs::read_to_string(&server).unwrap();
+    std::fs::write(&server, text.replace("Greets somebody", "Greets anybody")).unwrap();
+    let waits = deploy();
+    let said: Value = serde_json::from_str(&waits.stdout).unwrap();
+    assert_eq!((waits.code, &said["error"]["code"]), (1, &json!("approval_needed")), "{waits:?}");
+    let list = output(&host.run(&keys.deploy, ["deployments", "acme/search", "--json"]));
+    let waiting = list["deployments"].as_array().unwrap().iter().find(|entry| entry["pending"] == true).unwrap();
+    let id = waiting["id"].as_str().unwrap();
+    let approve = |key: &str, more: &[&str]| {
+        host.run(key, ["approve", "acme/search", id].into_iter().chain(more.iter().copied())).now()
+    };
+    let shown = approve(&keys.admin, &[]);
+    assert!(shown.code == 1 && shown.stderr.contains("Greets anybody"), "{shown:?}");
+    assert_eq!(approve(&keys.deploy, &["--yes"]).code, 1, "not whoever deployed it");
+    let current =
+        || output(&host.run(&keys.deploy, ["server", "show", "acme/search", "--json"]))["current"]["id"].clone();
+    assert_eq!(current(), first["deployment"]);
+    assert_eq!(approve(&keys.admin, &["--yes"]).code, 0);
+    assert_eq!(current(), json!(id));
     assert_eq!(host.stop().0, Some(0));
 }
 

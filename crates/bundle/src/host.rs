@@ -9,20 +9,31 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 word! {
-    /// A host name, exact or `*.example.com`, or an address (`192.0.2.1`, `[2001:db8::1]`), with or without a port. There
-    /// is one way to write each.
-    Host, host
+    /// What may be reached: a host name, exact or `*.example.com`, or an address (`192.0.2.1`, `[2001:db8::1]`), with or
+    /// without a port, by https; or a base URL, `http://example.com/v1/`; and before either the only methods, `GET,POST `.
+    /// There is one way to write each.
+    Host, reach
 }
 
-impl Host {
-    /// Name or address, without the port. Of a pattern all of it: `*.example.com`.
-    pub fn name(&self) -> &str {
-        split(&self.0).0
+/// Methods, scheme and path around a host.
+fn reach(text: &str) -> Result<(), Wrong> {
+    let wrong = |what: &str| Wrong::new(format!("{} {what}", quote(text)));
+    let (methods, base) = text.split_once(' ').map_or((None, text), |(methods, base)| (Some(methods), base));
+    let method = |text: &str| (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase());
+    if methods.is_some_and(|methods| !methods.split(',').all(method)) {
+        return Err(wrong("has something before its host that is no list of methods")
+            .hint("such as `GET,POST https://a.example`"));
     }
-
-    pub fn port(&self) -> Option<u16> {
-        split(&self.0).1.and_then(|port| port.parse().ok())
+    let Some((scheme, rest)) = base.split_once("://") else { return host(base) };
+    if !matches!(scheme, "https" | "http") {
+        return Err(wrong("has a scheme that is neither https nor http"));
     }
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/-._~!$&'()+,;=:@".contains(&b);
+    if path == "/" || !path.bytes().all(plain) || path.split('/').any(|part| matches!(part, "." | "..")) {
+        return Err(wrong("has a path that cannot be the beginning of others").hint("such as `https://a.example/v1/`"));
+    }
+    host(authority)
 }
 
 /// The port is what follows the last colon, outside of brackets.
@@ -36,11 +47,6 @@ fn split(text: &str) -> (&str, Option<&str>) {
 fn host(text: &str) -> Result<(), Wrong> {
     const SUCH: &str = "such as `api.example.com`, `*.example.com` or `api.example.com:8443`";
     let wrong = |what: &str| Wrong::new(format!("{} {what}", quote(text)));
-    if let Some((_, rest)) = text.split_once("://") {
-        let bare = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let refusal = wrong("has a scheme, a host name is needed");
-        return Err(if name(bare) { refusal.hint(format!("write `{bare}`")) } else { refusal.hint(SUCH) });
-    }
     if text.contains(['/', '?', '#', '@']) {
         return Err(wrong("is more than a host name").hint(SUCH));
     }
@@ -119,6 +125,12 @@ mod tests {
             "[::1]:8080",
             "1.example.com",
             "0x.example",
+            "https://a.b",
+            "http://a.b:8080",
+            "https://a.b/v1/",
+            "https://*.example.com/v1",
+            "GET https://a.b",
+            "GET,POST a.b",
         ];
         for good in good {
             assert!(good.parse::<Host>().is_ok(), "{good}: {:?}", good.parse::<Host>());
@@ -144,7 +156,20 @@ mod tests {
             "a_b.c",
             "a\n",
             "a\0",
-            "https://a.b",
+            "ftp://a.b",
+            "https://",
+            "https://a.b/",
+            "https://a.b/../c",
+            "https://a.b/%2e/",
+            "https://a.b/?c",
+            "https://a.b/#c",
+            "https://u@a.b",
+            "https://a.b//c d",
+            "get https://a.b",
+            "GET, https://a.b",
+            " https://a.b",
+            "GET  https://a.b",
+            "HTTPS://a.b",
             "a.b/",
             "a.b/c",
             "a.b?c",
@@ -179,13 +204,5 @@ mod tests {
         }
         assert!(format!("{}.b", "a".repeat(64)).parse::<Host>().is_err());
         assert!("a.".repeat(200).parse::<Host>().is_err());
-    }
-
-    #[test]
-    fn its_parts() {
-        let parts = |text: &str| text.parse::<Host>().map(|host| (host.name().to_owned(), host.port())).unwrap();
-        assert_eq!(parts("*.example.com:443"), ("*.example.com".to_owned(), Some(443)));
-        assert_eq!(parts("[::1]"), ("[::1]".to_owned(), None));
-        assert_eq!(parts("[::1]:80"), ("[::1]".to_owned(), Some(80)));
     }
 }

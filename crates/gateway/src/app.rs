@@ -11,13 +11,14 @@ use crate::mcp::surface::Surface;
 use crate::mcp::tasks::Tasks;
 use crate::observe::health::Report;
 use crate::observe::{Gauges, Metrics, Traces};
-use crate::problem;
 use crate::quota::{Admission, Quotas};
 use crate::settings::Settings;
+use crate::{Egress, Parts, problem};
 use arc_swap::ArcSwap;
 use axum::response::Response;
 use bundle::Lock;
 use bytes::Bytes;
+use egress::{Budget, Pass, Visit, Watch};
 use http::{HeaderMap, StatusCode, header};
 use policy::{Allowance, Boundary};
 use registry::{AuditEvent, Deployment, Directory, Manifest, Registry, Tenant, ToolLine};
@@ -43,6 +44,7 @@ pub struct App {
     quotas: Quotas,
     offers: Offers,
     reloader: Option<Reloader>,
+    egress: Option<Egress>,
     closing: watch::Sender<bool>,
     calls: AtomicU64,
     /// Makes numbers of calls into names that tell nothing of the numbers: how busy a host is concerns its operator.
@@ -67,13 +69,8 @@ pub struct Rejected {
 }
 
 impl App {
-    pub(crate) fn new(
-        registry: Registry,
-        pools: HashMap<String, Arc<Pool>>,
-        settings: Settings,
-        reloader: Option<Reloader>,
-        traces: Traces,
-    ) -> Result<App, crate::StartError> {
+    pub(crate) fn new(parts: Parts) -> Result<App, crate::StartError> {
+        let Parts { registry, pools, settings, reloader, traces, egress } = parts;
         let sealer = Sealer::new(registry.host_key("request-state")?);
         let mut names = [0; 16];
         getrandom::fill(&mut names).map_err(|error| crate::StartError::Randomness(error.to_string()))?;
@@ -88,6 +85,7 @@ impl App {
             pools,
             offers: Offers::default(),
             reloader,
+            egress,
             closing: watch::Sender::new(false),
             calls: AtomicU64::new(0),
             names,
@@ -269,6 +267,15 @@ impl App {
             pool.release(id);
         }
         surface
+    }
+
+    /// The door to the network for one call, if this host has one.
+    pub(crate) fn visit(self: &Arc<App>, offer: &Offer, budget: Arc<dyn Budget>) -> Option<Visit> {
+        let open = self.egress.as_ref()?;
+        let app = self.clone();
+        let watch: Watch = Arc::new(move |record| app.metrics.egress(record));
+        let pass = Pass::new(&offer.record.tenant, &offer.record.id, offer.rules.clone());
+        Some(open(Pass { budget, watch: Some(watch), ..pass }))
     }
 
     /// Lets nobody call the server any more that runs this deployment.

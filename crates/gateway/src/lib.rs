@@ -38,7 +38,12 @@ pub struct Parts {
     pub reloader: Option<Reloader>,
     /// Where calls are traced to.
     pub traces: Traces,
+    /// The way to the network. Without one there is none.
+    pub egress: Option<Egress>,
 }
+
+/// Opens the door to the network for one call.
+pub type Egress = Arc<dyn Fn(egress::Pass) -> egress::Visit + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -52,9 +57,14 @@ pub enum StartError {
     Randomness(String),
 }
 
+/// Whether a host takes this schema for a tool, and if not, why.
+pub fn check_schema(schema: &serde_json::Value) -> Result<(), String> {
+    mcp::schema::Schema::compile(schema).map(|_| ()).map_err(|error| error.to_string())
+}
+
 /// The shared state without a listener, with its housekeeping running.
 pub fn app(parts: Parts) -> Result<Arc<App>, StartError> {
-    let app = Arc::new(App::new(parts.registry, parts.pools, parts.settings, parts.reloader, parts.traces)?);
+    let app = Arc::new(App::new(parts)?);
     app.restore_sessions();
     app.follow(&registry::Directory::default(), &app.registry().directory());
     tokio::spawn(follow(app.clone()));

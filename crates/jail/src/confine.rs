@@ -7,7 +7,7 @@ use crate::sys::check;
 use crate::{capabilities, landlock, limits, root};
 
 /// Queued signals: timers and the like; no tool needs any.
-const PENDING_SIGNALS: u64 = 64;
+pub(crate) const PENDING_SIGNALS: u64 = 64;
 
 /// Hard limits for the process and each of its descendants by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn limit(confinement: &Confinement) -> Result<(), Error> {
 
 /// With the personality READ_IMPLIES_EXEC every readable mapping is executable, whatever the filter says about
 /// PROT_EXEC. It is inherited, so a host started under `setarch` would hand it down.
-fn forbid_implied_execution() -> Result<(), Error> {
+pub(crate) fn forbid_implied_execution() -> Result<(), Error> {
     const ASK: libc::c_ulong = 0xffff_ffff;
     let failed = |source| Error::Attribute { name: "personality", source };
     // SAFETY: takes a number only; this one changes nothing.
@@ -92,7 +92,7 @@ fn forbid_implied_execution() -> Result<(), Error> {
 }
 
 /// Reads an attribute back: one that silently did not take is an error like one that failed.
-fn expect(name: &'static str, option: libc::c_int, wanted: i32) -> Result<(), Error> {
+pub(crate) fn expect(name: &'static str, option: libc::c_int, wanted: i32) -> Result<(), Error> {
     // SAFETY: the options used return a number and take none.
     let found = check(unsafe {
         libc::prctl(option, 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong)
@@ -102,7 +102,7 @@ fn expect(name: &'static str, option: libc::c_int, wanted: i32) -> Result<(), Er
 }
 
 /// A change of user clears the signal without a word, so look again when the last one is over.
-fn expect_parent_death_signal() -> Result<(), Error> {
+pub(crate) fn expect_parent_death_signal() -> Result<(), Error> {
     let name = "parent-death signal";
     let mut found = 0;
     // SAFETY: the call writes one int, which `found` is.
@@ -116,7 +116,7 @@ fn agree(name: &'static str, wanted: i32, found: i32) -> Result<(), Error> {
 }
 
 /// All ids are the planned one, which is not root's.
-fn expect_identity(plan: &Plan) -> Result<u32, Error> {
+pub(crate) fn expect_identity(plan: &Plan) -> Result<u32, Error> {
     let wanted = plan.inner_id()?;
     let mut ids = [0; 6];
     let [user, effective_user, saved_user, group, effective_group, saved_group] = &mut ids;

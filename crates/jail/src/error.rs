@@ -84,6 +84,8 @@ pub enum Error {
     },
     #[error("cannot install the system call filter `{policy}`: thread `{thread}` cannot take it")]
     FilterThread { policy: &'static str, thread: i64 },
+    #[error("cannot start the program")]
+    Exec(#[source] io::Error),
     #[error("cannot fork")]
     Fork(#[source] io::Error),
     #[error("an attempt in a child process gave no answer")]

@@ -1,8 +1,10 @@
 //! Landlock: a second, independent "no" to files, TCP and signals, should a descriptor or a mount slip through.
 
+use std::path::Path;
+
 use ::landlock::{
-    ABI, Access, AccessFs, AccessNet, LandlockStatus, RestrictionStatus, Ruleset, RulesetAttr, RulesetError,
-    RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, LandlockStatus, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
 use crate::error::Error;
@@ -11,9 +13,25 @@ use crate::error::Error;
 /// what [`deny_all`] returns.
 const NEWEST: ABI = ABI::V9;
 
+/// What a program may do with a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    Run,
+    Write,
+}
+
+/// Denies everything landlock can deny but these uses of these places. Returns the same as [`deny_all`].
+pub(crate) fn allow_only(places: &[(&Path, Use)]) -> Result<u32, Error> {
+    enforced(restrict(places).map_err(Error::Landlock)?)
+}
+
 /// Denies everything landlock can deny. Returns the interface version in force, 0 when this kernel has none.
 pub(crate) fn deny_all() -> Result<u32, Error> {
-    let status = restrict().map_err(Error::Landlock)?;
+    enforced(restrict(&[]).map_err(Error::Landlock)?)
+}
+
+fn enforced(status: RestrictionStatus) -> Result<u32, Error> {
     match (status.landlock, status.ruleset) {
         (LandlockStatus::Available { .. }, RulesetStatus::NotEnforced) => Err(Error::LandlockNotEnforced),
         (LandlockStatus::Available { effective_abi, .. }, _) => Ok(effective_abi as u32),
@@ -21,11 +39,40 @@ pub(crate) fn deny_all() -> Result<u32, Error> {
     }
 }
 
-fn restrict() -> Result<RestrictionStatus, RulesetError> {
-    Ruleset::default()
+fn restrict(places: &[(&Path, Use)]) -> Result<RestrictionStatus, RulesetError> {
+    let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         .handle_access(AccessNet::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?
-        .create()?
-        .restrict_self()
+        .create()?;
+    for (path, used) in places {
+        let rights = match used {
+            Use::Read => AccessFs::ReadFile | AccessFs::ReadDir,
+            Use::Run => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
+            Use::Write => AccessFs::from_all(NEWEST) & !AccessFs::Execute,
+        };
+        // A place that cannot be opened is one that nothing is allowed on. On a file the rights of folders fall away.
+        if let Ok(place) = PathFd::new(path) {
+            ruleset = ruleset.add_rule(PathBeneath::new(place, rights))?;
+        }
+    }
+    ruleset.restrict_self()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{process, trial};
+    use std::fs::File;
+
+    #[test]
+    fn only_what_is_allowed_can_be_opened() {
+        let itself = std::env::current_exe().expect("this program");
+        let found = trial::attempt(|| {
+            process::set_no_new_privs()?;
+            let abi = allow_only(&[(&itself, Use::Read)])?;
+            Ok(format!("{} {}", abi == 0 || File::open("/etc/passwd").is_err(), File::open(&itself).is_ok()))
+        });
+        assert_eq!(found.expect("a child"), Ok("true true".to_owned()));
+    }
 }

@@ -7,6 +7,8 @@
 //! 2. [`confine::confine`]: empty read-only root, limits, no capabilities, no new privileges, landlock;
 //! 3. [`seccomp::Filter::install`]: the zygote's filter, and after every [`process::fork_with_pidfd`] the child's own on top.
 //!
+//! A program that is started and not forked gets its jail from [`program::Jail`].
+//!
 //! The host uses [`pidfd`], [`socket`], [`cgroup`], [`image`] and [`doctor`].
 //!
 //! Nothing here fails open: what cannot be enforced is an [`Error`] that names it.
@@ -26,6 +28,7 @@ pub mod namespaces;
 pub mod pidfd;
 mod policy;
 pub mod process;
+pub mod program;
 mod root;
 pub mod seccomp;
 pub mod socket;

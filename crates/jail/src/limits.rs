@@ -103,7 +103,7 @@ fn probe(page: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn page_size() -> u64 {
+pub(crate) fn page_size() -> u64 {
     // SAFETY: sysconf reads a constant of the process (from its auxiliary vector); it touches no memory of ours.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }

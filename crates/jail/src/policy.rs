@@ -12,11 +12,12 @@ use crate::error::PolicyError;
 use crate::symbols;
 
 /// Every policy file by the name that `extends` uses.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("isolate-base", include_str!("../policies/isolate-base.toml")),
     ("isolate-call", include_str!("../policies/isolate-call.toml")),
     ("isolate-serve", include_str!("../policies/isolate-serve.toml")),
     ("isolate-zygote", include_str!("../policies/isolate-zygote.toml")),
+    ("program", include_str!("../policies/program.toml")),
 ];
 
 #[derive(Debug, Deserialize)]
@@ -148,6 +149,14 @@ fn number(value: &Value) -> Result<u64, PolicyError> {
 /// Whatever no rule allows kills the whole process, and so does a call of another architecture. The x32 calls are
 /// calls of the same architecture with a high bit in their number, so no rule allows them.
 pub(crate) fn compile(rules: &[Rule]) -> Result<seccompiler::BpfProgram, PolicyError> {
+    compile_otherwise(rules, SeccompAction::KillProcess)
+}
+
+/// The same with another answer to what no rule allows.
+pub(crate) fn compile_otherwise(
+    rules: &[Rule],
+    otherwise: SeccompAction,
+) -> Result<seccompiler::BpfProgram, PolicyError> {
     let mut chains: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for rule in rules {
         let unconditional = rules.iter().any(|other| other.number == rule.number && other.arguments.is_empty());
@@ -161,7 +170,7 @@ pub(crate) fn compile(rules: &[Rule]) -> Result<seccompiler::BpfProgram, PolicyE
     }
     let filter = SeccompFilter::new(
         chains,
-        SeccompAction::KillProcess,
+        otherwise,
         SeccompAction::Allow,
         TargetArch::try_from(std::env::consts::ARCH).map_err(PolicyError::Architecture)?,
     )?;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::sys::{check, check_long};
 
 /// Where the new root is mounted for a moment. The only directory that every host has: the identity maps are there.
-const STAGE: &CStr = c"/proc";
+pub(crate) const STAGE: &CStr = c"/proc";
 
 /// Room for the root directory itself and nothing else.
 const TMPFS_OPTIONS: &CStr = c"size=4k,nr_inodes=2,mode=555";
@@ -26,6 +26,11 @@ pub(crate) fn replace_with_empty() -> Result<(), Error> {
     )
     .map_err(failed("mounting an empty directory"))?;
     change_directory(STAGE).map_err(failed("entering the empty directory"))?;
+    make_root()
+}
+
+/// Makes the working directory, a mount of its own, the root, and lets go of the old one.
+pub(crate) fn make_root() -> Result<(), Error> {
     // The same path twice: the old root ends up mounted over the new one, where the next step takes it away.
     // SAFETY: both strings are constants with a terminating zero.
     check_long(unsafe { libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) })
@@ -35,11 +40,11 @@ pub(crate) fn replace_with_empty() -> Result<(), Error> {
     change_directory(c"/").map_err(failed("entering the new root"))
 }
 
-fn failed(step: &'static str) -> impl FnOnce(io::Error) -> Error {
+pub(crate) fn failed(step: &'static str) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Mount { step, source }
 }
 
-fn mount(
+pub(crate) fn mount(
     source: Option<&CStr>,
     target: &CStr,
     kind: Option<&CStr>,
@@ -52,7 +57,7 @@ fn mount(
     Ok(())
 }
 
-fn change_directory(path: &CStr) -> io::Result<()> {
+pub(crate) fn change_directory(path: &CStr) -> io::Result<()> {
     // SAFETY: a string with a terminating zero that outlives the call.
     check(unsafe { libc::chdir(path.as_ptr()) })?;
     Ok(())

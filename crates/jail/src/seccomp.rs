@@ -1,13 +1,13 @@
 //! System call filters, made of the policies before the jail and installed inside.
 
-use seccompiler::BpfProgram;
+use seccompiler::{BpfProgram, SeccompAction};
 use std::collections::HashSet;
 
 use crate::error::Error;
 use crate::policy::{self, Mode};
 use crate::sys::check_long;
 
-/// The processes of the isolate wall that have a policy.
+/// The processes that have a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyName {
     /// Runs module initialisation and forks children.
@@ -16,11 +16,14 @@ pub enum PolicyName {
     IsolateCall,
     /// Serves several calls and sets its own CPU timer.
     IsolateServe,
+    /// Any program of one process that reads files and talks over pipes ([`crate::program`]).
+    Program,
 }
 
 impl PolicyName {
     /// Every policy.
-    pub const ALL: [PolicyName; 3] = [PolicyName::IsolateZygote, PolicyName::IsolateCall, PolicyName::IsolateServe];
+    pub const ALL: [PolicyName; 4] =
+        [PolicyName::IsolateZygote, PolicyName::IsolateCall, PolicyName::IsolateServe, PolicyName::Program];
 
     /// The name of its file.
     pub fn as_str(self) -> &'static str {
@@ -28,6 +31,7 @@ impl PolicyName {
             PolicyName::IsolateZygote => "isolate-zygote",
             PolicyName::IsolateCall => "isolate-call",
             PolicyName::IsolateServe => "isolate-serve",
+            PolicyName::Program => "program",
         }
     }
 }
@@ -78,7 +82,7 @@ impl Filter {
     fn compile(name: PolicyName, jit: bool, without: Option<&str>) -> Result<Filter, Error> {
         let mut rules = rules_for(name, jit)?;
         rules.retain(|rule| without != Some(rule.syscall.as_str()));
-        let program = policy::compile(&rules).map_err(refused(name))?;
+        let program = policy::compile_otherwise(&rules, otherwise(name)).map_err(refused(name))?;
         Ok(Filter { name, program })
     }
 
@@ -111,6 +115,15 @@ impl Filter {
     #[expect(clippy::len_without_is_empty, reason = "a filter is never empty")]
     pub fn len(&self) -> usize {
         self.program.len()
+    }
+}
+
+/// Our own processes never do what their policy does not say. Programs of others try what the kernel might have, and do
+/// without when it says that it does not.
+fn otherwise(name: PolicyName) -> SeccompAction {
+    match name {
+        PolicyName::Program => SeccompAction::Errno(libc::ENOSYS as u32),
+        _ => SeccompAction::KillProcess,
     }
 }
 

@@ -4,7 +4,8 @@ mod common;
 
 use common::{actor, audit_lines, call_key, deploy, deploy_well, fresh, sealed};
 use registry::{
-    Directory, NewDeployment, NewKey, Quota, Registry, RegistryError, Role, Scope, SessionRecord, TenantPatch, Token, token_hash,
+    Directory, NewDeployment, NewKey, Quota, Registry, RegistryError, Role, Scope, SessionRecord, TenantPatch, Token,
+    token_hash,
 };
 
 fn code<T>(result: Result<T, RegistryError>) -> &'static str {
@@ -439,7 +440,10 @@ fn many_at_once_disturb_nobody() {
                     assert!(role_of(&registry.directory(), &new.call_key).is_some());
                     let source = format!("{writer} {round}");
                     let made = deploy_well(registry, "shared", &format!("s{writer}"), &source);
-                    assert_eq!(&registry.bundle("shared", &made.server, &made.id).unwrap().source[..], source.as_bytes());
+                    assert_eq!(
+                        &registry.bundle("shared", &made.server, &made.id).unwrap().source[..],
+                        source.as_bytes()
+                    );
                     if round % 2 == 0 {
                         registry.delete_tenant(&actor(), &tenant).unwrap();
                         assert!(role_of(&registry.directory(), &new.call_key).is_none());

@@ -10,6 +10,7 @@ mod key;
 mod logs;
 mod names;
 mod project;
+mod publisher;
 mod quota;
 mod server;
 mod table;
@@ -24,6 +25,7 @@ pub use host::{Host, LimitsCommand, Reload};
 pub use key::Key;
 pub use logs::Logs;
 pub use project::Init;
+pub use publisher::Publisher;
 pub use server::Server;
 pub use tenant::Tenant;
 

@@ -15,8 +15,6 @@ pub struct Project {
     pub manifest: Manifest,
     /// The manifest as it is written.
     pub text: String,
-    /// The file with the code, which lies in the directory.
-    pub entry: PathBuf,
 }
 
 impl Project {
@@ -40,13 +38,7 @@ impl Project {
         })?;
         // It was read as TOML, which is UTF-8.
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let named = dir.join(manifest.entry.as_str());
-        let entry = named.canonicalize().map_err(|source| unreadable(&named, source))?;
-        let dir = dir.canonicalize().map_err(|source| unreadable(dir, source))?;
-        if !entry.starts_with(&dir) {
-            return Err(bad_manifest(&file, &format!("`entry`: `{}` leads out of the project", manifest.entry)));
-        }
-        Ok(Project { manifest, text, entry })
+        Ok(Project { manifest, text })
     }
 }
 

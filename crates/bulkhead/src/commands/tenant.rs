@@ -48,6 +48,9 @@ struct Create {
     /// Keep arguments and results in the audit log, not only their digests
     #[arg(long)]
     recording: bool,
+    /// Changes of what a server shows or may use need the agreement of a second key (`bulkhead approve`)
+    #[arg(long)]
+    approval: bool,
     #[command(flatten)]
     quota: QuotaArgs,
 }
@@ -82,7 +85,7 @@ struct Show {
     bulkhead tenant set acme --weight 3 --concurrent 16\n  \
     bulkhead tenant set acme --reset-quota              back to the host's quota")]
 #[command(group(clap::ArgGroup::new("what").multiple(true).required(true)
-    .args(["weight", "recording", "reset_quota", "requests_per_s", "burst", "concurrent", "cpu_s_per_min",
+    .args(["weight", "recording", "approval", "reset_quota", "requests_per_s", "burst", "concurrent", "cpu_s_per_min",
         "egress_bytes_per_min"])))]
 struct Set {
     /// Its name
@@ -97,6 +100,9 @@ struct Set {
     /// Keep arguments and results in the audit log, not only their digests
     #[arg(long, value_name = "ON|OFF")]
     recording: Option<Switch>,
+    /// Changes of what a server shows or may use need the agreement of a second key (`bulkhead approve`)
+    #[arg(long, value_name = "ON|OFF")]
+    approval: Option<Switch>,
     /// Forget the tenant's own quota first
     #[arg(long)]
     reset_quota: bool,
@@ -149,6 +155,9 @@ impl Create {
         }
         if self.recording {
             order.insert("recording".to_owned(), json!(true));
+        }
+        if self.approval {
+            order.insert("approval".to_owned(), json!(true));
         }
         if !self.quota.is_empty() {
             order.insert("quota".to_owned(), Value::Object(self.quota.values()));
@@ -206,6 +215,9 @@ impl Set {
         }
         if let Some(recording) = self.recording {
             change.insert("recording".to_owned(), json!(matches!(recording, Switch::On)));
+        }
+        if let Some(approval) = self.approval {
+            change.insert("approval".to_owned(), json!(matches!(approval, Switch::On)));
         }
         if self.reset_quota || !self.quota.is_empty() {
             // The host replaces the quota as a whole.

@@ -20,6 +20,8 @@ pub enum ServeError {
     Signals(#[source] std::io::Error),
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error("the way to the network cannot be made")]
+    Egress(#[source] egress::Denied),
     #[error("the wall cannot be started")]
     Wall(#[from] WallError),
     #[error(transparent)]

@@ -114,7 +114,10 @@ async fn start(
     }
     let reload = Arc::new(Reload::new(sources, config, log));
     let reloader = reload.clone();
-    let parts = Parts { registry, pools, settings, reloader: Some(Box::new(move || reloader.settings())), traces };
+    let door = egress::Door::serve(egress::Settings::default()).map_err(ServeError::Egress)?;
+    let open: gateway::Egress = Arc::new(move |pass| door.visit(pass));
+    let reloader: gateway::Reloader = Box::new(move || reloader.settings());
+    let parts = Parts { registry, pools, settings, reloader: Some(reloader), traces, egress: Some(open) };
     let gateway = gateway::start(parts, listen, deadline).await?;
     reload.listens_on(gateway.addr);
 

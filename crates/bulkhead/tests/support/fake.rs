@@ -58,7 +58,9 @@ impl FakeHost {
     /// One that has no server yet, and answers uploads.
     pub fn deploying(answer: impl Fn(&Asked) -> Reply + Send + 'static) -> FakeHost {
         FakeHost::start(move |asked| match asked.target.rsplit('/').next() {
-            Some("me") => json(200, serde_json::json!({ "key": "k1", "subject": "k1", "role": "deploy", "tenant": "acme" })),
+            Some("me") => {
+                json(200, serde_json::json!({ "key": "k1", "subject": "k1", "role": "deploy", "tenant": "acme" }))
+            }
             Some("next") => json(200, serde_json::json!({ "step": 1, "current": null, "approval": false })),
             _ => answer(asked),
         })

@@ -46,7 +46,7 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         name: "egress",
-        kind: "list of hosts: `api.example.com`, `*.example.com`, with a port if need be",
+        kind: "list of hosts: `api.example.com`, `*.example.com`, with a port if need be, by https; or base URLs: `http://api.example.com/v1/`; with the only methods before them: `GET,POST api.example.com`",
         default: Some("[]"),
         about: "Hosts that the server may reach. There is no other way out.",
     },

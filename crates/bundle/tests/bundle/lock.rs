@@ -89,7 +89,7 @@ fn what_is_not_known_is_refused() {
         Box::new(|lock| lock["wall"] = json!("none")),
         Box::new(|lock| lock["boundary"] = json!("host")),
         Box::new(|lock| lock["server"] = json!("Admin")),
-        Box::new(|lock| lock["egress"] = json!(["https://a.b"])),
+        Box::new(|lock| lock["egress"] = json!(["ftp://a.b"])),
         Box::new(|lock| lock["egress"] = json!(["*"])),
         Box::new(|lock| lock["secrets"] = json!(["a"])),
         Box::new(|lock| lock["step"]["previous"] = json!("x")),
@@ -234,7 +234,10 @@ fn files_that_no_path_leads_to_are_not_locked() {
     for path in ["../a", "/a", "a\\b", "", "src"] {
         let mut files = files();
         files.insert(path.to_owned(), Vec::new());
-        assert!(Lock::new(&manifest(), Surface::new(shown()).unwrap(), entry(), &files, Step::default()).is_err(), "{path}");
+        assert!(
+            Lock::new(&manifest(), Surface::new(shown()).unwrap(), entry(), &files, Step::default()).is_err(),
+            "{path}"
+        );
     }
 }
 

@@ -350,12 +350,11 @@ async fn initialise(admin: &Admin, tenant: &str, id: &str, new: &NewDeployment) 
 /// Refuses before anything is started.
 fn permitted(admin: &Admin, lock: &Lock) -> Result<(), Error> {
     policy::permit(&ask(&Manifest::from(lock)), &admin.app.allowance()).map_err(|refusal| refused(&refusal))?;
-    for (key, asked) in [("egress", !lock.egress.is_empty()), ("secrets", !lock.secrets.is_empty())] {
-        if asked {
-            // Better refused than deployed without what it relies on.
-            let message = format!("`{key}`: compartments have no network yet, so it must be empty");
-            return Err(Error::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", message));
-        }
+    let refuse = |message: String| Error::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", message);
+    crate::mcp::offer::rules(lock).map_err(|denied| refuse(denied.message))?;
+    if !lock.secrets.is_empty() {
+        // Better refused than deployed without what it relies on.
+        return Err(refuse("`secrets`: this host keeps no secrets yet, so it must be empty".to_owned()));
     }
     Ok(())
 }

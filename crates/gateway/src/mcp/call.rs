@@ -103,6 +103,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         server: job.offer.record.server.clone(),
         call: call.clone(),
         line,
+        visit: app.visit(&job.offer, job.ticket.admission.egress()),
     });
     let mut account = Account { app, job: &job, call: &call, start: Instant::now(), trace: Some(trace) };
     let suspended = async {
@@ -156,7 +157,7 @@ struct Account<'a> {
 impl Account<'_> {
     fn settle(&mut self, outcome: &str, receipt: &Receipt, result: Option<&Bytes>) {
         let job = self.job;
-        job.ticket.admission.spend(receipt.cpu_us, 0);
+        job.ticket.admission.spend(receipt.cpu_us);
         let mut trace = self.trace.take().unwrap_or_default();
         let begun = (self.start + Duration::from_micros(receipt.wait_us)).min(Instant::now());
         trace.step("queue", self.start, begun);
@@ -190,7 +191,7 @@ impl Account<'_> {
         let limits = self.job.offer.sandboxed.permit.limits();
         let time_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let cpu_us = time_us.min(limits.cpu_ms * 1000);
-        self.job.ticket.admission.spend(cpu_us, 0);
+        self.job.ticket.admission.spend(cpu_us);
         let mut trace = self.trace.take().unwrap_or_default();
         trace.next("run");
         self.app.metrics.call(&CallSeen {

@@ -100,7 +100,7 @@ impl Desk {
             return Err(RpcError::unavailable(format!("server `{}` has no deployment yet", server.name)));
         };
         self.app.offer(record).await.map_err(|error| match error {
-            OfferError::Refused(_) | OfferError::Surface(_) => RpcError::internal(error.to_string()),
+            OfferError::Refused(_) | OfferError::Surface(_) | OfferError::Egress(_) => RpcError::internal(error.to_string()),
             OfferError::Registry(RegistryError::Corrupt { what, .. }) => {
                 self.app.quarantine(record, &what);
                 quarantined(&server.name, &what)

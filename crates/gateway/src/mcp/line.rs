@@ -4,6 +4,7 @@ use super::hub::What;
 use super::session::Session;
 use super::tasks::{Taken, Task};
 use crate::app::App;
+use egress::Visit;
 use sandbox::{Future, Host, HostCall, HostRefusal, HostReply, LogLine};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -161,6 +162,7 @@ pub struct CallHost {
     pub server: String,
     pub call: String,
     pub line: Line,
+    pub visit: Option<Visit>,
 }
 
 impl CallHost {
@@ -259,10 +261,14 @@ impl Host for CallHost {
                 "ask" => self.ask(&call.meta).await,
                 "notify" => self.notify(&call.meta),
                 "client" => Ok(self.client()),
-                _ => Err(refusal(
-                    "egress_denied",
-                    "this host has no egress: no network can be reached from a compartment",
-                )),
+                operation => match self.visit.as_ref().filter(|_| Visit::knows(operation)) {
+                    Some(visit) => {
+                        let reply = visit.call(operation, &call.meta, call.body).await;
+                        let reply = reply.map(|reply| HostReply { meta: reply.meta, body: reply.body });
+                        reply.map_err(|denied| refusal(denied.code.as_str(), &denied.message))
+                    }
+                    None => Err(refusal("egress_denied", "this host has no way to the network")),
+                },
             }
         })
     }
@@ -277,6 +283,10 @@ impl Host for CallHost {
                 "params": { "level": level.as_str(), "logger": self.server, "data": line.text },
             }));
         }
+    }
+
+    fn hosts_reached(&self) -> Vec<String> {
+        self.visit.as_ref().map(Visit::hosts_reached).unwrap_or_default()
     }
 
     fn progress(&self, json: String) {

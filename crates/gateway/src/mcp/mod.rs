@@ -11,7 +11,7 @@ mod line;
 mod modern;
 pub mod offer;
 mod result;
-mod schema;
+pub(crate) mod schema;
 pub mod session;
 mod sse;
 pub mod state;

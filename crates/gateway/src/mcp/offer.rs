@@ -3,6 +3,7 @@
 use super::surface::{Surface, SurfaceError};
 use bundle::{Drift, Lock};
 use dashmap::DashMap;
+use egress::{BareStar, Rules};
 use policy::{Allowance, Ask, permit};
 use registry::{Bundle, Deployment, Manifest, Registry, RegistryError};
 use sandbox::{Deployment as Sandboxed, Shows};
@@ -13,6 +14,8 @@ pub struct Offer {
     pub record: Arc<Deployment>,
     pub surface: Surface,
     pub sandboxed: Arc<Sandboxed>,
+    /// What it may reach.
+    pub rules: Arc<Rules>,
     /// For answers: `{"name": …, "version": …}`.
     pub server_info: serde_json::Value,
 }
@@ -25,6 +28,8 @@ pub enum OfferError {
     Refused(#[from] policy::Refusal),
     #[error("the deployment cannot be loaded")]
     Registry(#[from] RegistryError),
+    #[error("the hosts that the deployment may reach cannot be read: {0}")]
+    Egress(egress::Denied),
     #[error("the deployment could not be loaded in time")]
     Lost,
 }
@@ -62,11 +67,17 @@ impl Offer {
         let surface = Surface::read(&record.surface)?;
         let Bundle { lock, source, .. } = registry.bundle(&record.tenant, &record.server, &record.id)?;
         let sandboxed = sandboxed(&record.tenant, &record.id, source, &lock, allowance)?;
+        let rules = Arc::new(rules(&lock).map_err(OfferError::Egress)?);
         let mut server_info = surface.extra.clone();
         server_info.insert("name".to_owned(), surface.name.clone().unwrap_or_else(|| record.server.clone()).into());
         server_info.insert("version".to_owned(), surface.version.clone().unwrap_or_else(|| "0".to_owned()).into());
-        Ok(Offer { surface, sandboxed: Arc::new(sandboxed), server_info: server_info.into(), record })
+        Ok(Offer { surface, sandboxed: Arc::new(sandboxed), server_info: server_info.into(), rules, record })
     }
+}
+
+/// What the code may reach.
+pub fn rules(lock: &Lock) -> Result<Rules, egress::Denied> {
+    Rules::parse(lock.egress.iter().map(|host| host.as_str()), BareStar::Refused)
 }
 
 /// What the walls take, with the permit this host gives.

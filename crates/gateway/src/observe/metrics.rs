@@ -51,11 +51,23 @@ struct Reason {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Decision {
+    decision: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Direction {
+    direction: &'static str,
+}
+
 pub struct Metrics {
     registry: Mutex<Registry>,
     calls: CallFamilies,
     walls: ArcSwap<Vec<Arc<WallSeries>>>,
     rejected: Family<Reason, Counter>,
+    egress: Family<Decision, Counter>,
+    egress_bytes: Family<Direction, Counter>,
     connections: Gauge,
     pools: PoolSeries,
     host: HostSeries,
@@ -101,6 +113,8 @@ impl Metrics {
             calls: CallFamilies::new(),
             walls: ArcSwap::default(),
             rejected: Family::default(),
+            egress: Family::default(),
+            egress_bytes: Family::default(),
             connections: Gauge::default(),
             pools: PoolSeries::default(),
             host: HostSeries::default(),
@@ -108,10 +122,29 @@ impl Metrics {
         registry.register("build", "The program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         metrics.calls.register(&mut registry);
         registry.register("rejected", "Requests that were refused before they became calls", metrics.rejected.clone());
+        registry.register("egress_requests", "Requests to the network, by what was decided", metrics.egress.clone());
+        registry.register_with_unit(
+            "egress",
+            "Bytes to and from the network",
+            Unit::Bytes,
+            metrics.egress_bytes.clone(),
+        );
         registry.register("connections", "Open connections", metrics.connections.clone());
         metrics.pools.register(&mut registry);
         metrics.host.register(&mut registry);
         Metrics { registry: Mutex::new(registry), ..metrics }
+    }
+
+    pub fn egress(&self, record: &egress::Record) {
+        let decision = match (record.allowed, record.failed.is_some()) {
+            (false, _) => "denied",
+            (true, true) => "failed",
+            (true, false) => "ok",
+        };
+        self.egress.get_or_create(&Decision { decision }).inc();
+        for (direction, bytes) in [("up", record.bytes_up), ("down", record.bytes_down)] {
+            self.egress_bytes.get_or_create(&Direction { direction }).inc_by(bytes);
+        }
     }
 
     pub fn call(&self, call: &CallSeen<'_>) {

@@ -63,9 +63,14 @@ impl State {
         self.running = self.running.saturating_sub(1);
     }
 
-    pub fn spend(&mut self, cpu_us: u64, egress_bytes: u64, now: Instant) {
+    pub fn spend(&mut self, cpu_us: u64, now: Instant) {
         self.cpu.spend(cpu_us as f64, now);
-        self.egress.spend(egress_bytes as f64, now);
+    }
+
+    /// Whether there was so much.
+    pub fn spend_egress(&mut self, bytes: u64, now: Instant) -> bool {
+        self.egress.spend(bytes as f64, now);
+        self.egress.wait_for(0.0).is_none()
     }
 
     /// Whether a new account would be no different.

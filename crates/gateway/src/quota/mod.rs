@@ -80,16 +80,31 @@ impl Quotas {
 
 impl Admission {
     /// What the call has used. May be more than there was: the next ones pay for it by waiting.
-    pub fn spend(&self, cpu_us: u64, egress_bytes: u64) {
-        self.spend_at(cpu_us, egress_bytes, Instant::now());
+    pub fn spend(&self, cpu_us: u64) {
+        self.spend_at(cpu_us, Instant::now());
     }
 
-    fn spend_at(&self, cpu_us: u64, egress_bytes: u64, now: Instant) {
-        self.accounts().for_each(|account| account.lock().spend(cpu_us, egress_bytes, now));
+    /// What bytes are spent from as they go. It may outlive the call for the moment that its last bytes take.
+    pub fn egress(&self) -> Arc<dyn egress::Budget> {
+        Arc::new(EgressBudget(self.accounts().cloned().collect()))
+    }
+
+    fn spend_at(&self, cpu_us: u64, now: Instant) {
+        self.accounts().for_each(|account| account.lock().spend(cpu_us, now));
     }
 
     fn accounts(&self) -> impl Iterator<Item = &Arc<Account>> {
         [Some(&self.tenant), self.key.as_ref()].into_iter().flatten()
+    }
+}
+
+struct EgressBudget(Vec<Arc<Account>>);
+
+impl egress::Budget for EgressBudget {
+    fn spend(&self, bytes: u64) -> bool {
+        let now = Instant::now();
+        // Everybody pays, also where somebody else has nothing left.
+        self.0.iter().fold(true, |left, account| account.lock().spend_egress(bytes, now) && left)
     }
 }
 

@@ -93,7 +93,7 @@ fn cpu_that_was_used_must_come_back_first() {
     let acme = tenant("acme", Quota { cpu_s_per_min: Some(60.0), ..Quota::default() });
     let ann = caller("ann", Quota::default());
     let call = quotas.admit(&acme, &ann, now).unwrap();
-    call.spend_at(90_000_000, 0, now);
+    call.spend_at(90_000_000, now);
     let exceeded = quotas.admit(&acme, &ann, now).unwrap_err();
     assert_eq!((exceeded.what, exceeded.retry_after.as_secs()), ("cpu_s_per_min", 30));
     assert!(quotas.admit(&acme, &ann, now + 29 * SECOND).is_err());
@@ -106,10 +106,18 @@ fn egress_of_a_key_counts_for_the_key_and_the_tenant() {
     let acme = tenant("acme", Quota { egress_bytes_per_min: Some(6000), ..Quota::default() });
     let ann = caller("ann", Quota { egress_bytes_per_min: Some(600), ..Quota::default() });
     let bob = caller("bob", Quota::default());
-    quotas.admit(&acme, &ann, now).unwrap().spend_at(0, 5000, now);
+    let call = quotas.admit(&acme, &ann, now).unwrap();
+    call.accounts().for_each(|account| {
+        account.lock().spend_egress(5000, now);
+    });
+    drop(call);
     let exceeded = quotas.admit(&acme, &ann, now).unwrap_err();
     assert_eq!((exceeded.what, exceeded.whose), ("egress_bytes_per_min", "key"));
-    quotas.admit(&acme, &bob, now).unwrap().spend_at(0, 1000, now);
+    let call = quotas.admit(&acme, &bob, now).unwrap();
+    call.accounts().for_each(|account| {
+        account.lock().spend_egress(1000, now);
+    });
+    drop(call);
     assert_eq!(quotas.admit(&acme, &bob, now).unwrap_err().whose, "tenant");
 }
 
@@ -148,7 +156,7 @@ fn what_was_used_without_a_limit_does_not_count_later() {
     let free = caller("ann", Quota { concurrent: Some(9), ..Quota::default() });
     quotas.admit(&acme, &limited, now).unwrap();
     for _ in 0..1000 {
-        quotas.admit(&acme, &free, now).unwrap().spend_at(1_000_000, 0, now);
+        quotas.admit(&acme, &free, now).unwrap().spend_at(1_000_000, now);
         quotas.tenants.by_name.clear();
     }
     assert!(quotas.admit(&acme, &limited, now).is_ok());
@@ -161,7 +169,7 @@ fn idle_accounts_are_dropped_and_used_ones_are_not() {
     let endless = Some(f64::INFINITY);
     let acme = tenant("acme", Quota { requests_per_s: endless, cpu_s_per_min: endless, ..Quota::default() });
     let debtor = caller("debtor", Quota { cpu_s_per_min: Some(0.001), ..Quota::default() });
-    quotas.admit(&acme, &debtor, now).unwrap().spend_at(3_600_000_000, 0, now);
+    quotas.admit(&acme, &debtor, now).unwrap().spend_at(3_600_000_000, now);
     let runner = caller("runner", slow(1));
     let _running = quotas.admit(&acme, &runner, now).unwrap();
     for i in 0..20 * SWEEP_AFTER {

@@ -131,8 +131,7 @@ async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
         settings.allowance.most.cpu_ms = 100;
         settings.allowance.jit = false;
         let stage = Stage::with(settings, None).await;
-        let deploy =
-            async |more: &str| stage.upload(&stage.acme.deploy, &stage.draft("new", "x", more)).await.shown();
+        let deploy = async |more: &str| stage.upload(&stage.acme.deploy, &stage.draft("new", "x", more)).await.shown();
         assert_snapshot!(deploy("[limits]\ncpu_ms = 101").await, @r#"
         422 {
           "error": {

@@ -188,6 +188,7 @@ async fn following_ends_with_the_host() {
             settings: gateway::Settings::default(),
             reloader: None,
             traces: gateway::observe::Traces::off(),
+            egress: None,
         };
         let running =
             gateway::start(parts, "127.0.0.1:0".parse().unwrap(), std::time::Duration::from_secs(30)).await.unwrap();

@@ -37,7 +37,8 @@ fn flipped(value: &Value) -> Vec<Value> {
 async fn every_byte_counts() {
     in_time(async {
         let stage = Stage::new().await;
-        let (before, order) = (current(&stage), stage.draft("prices", "// new", "").order(&stage.registry, &stage.acme.deploy));
+        let (before, order) =
+            (current(&stage), stage.draft("prices", "// new", "").order(&stage.registry, &stage.acme.deploy));
         let mut sent = 0;
         for (part, codes) in [("lock", &["bad_signature", "digest_mismatch"][..]), ("seal", &["bad_signature"])] {
             for other in flipped(&order[part]) {
@@ -126,7 +127,9 @@ async fn only_a_key_that_may_deploy_it_seals() {
             let seen = send(&stage, order).await;
             if seen.status.is_success() { "ok".to_owned() } else { seen.code() }
         };
-        for token in [&stage.acme.call, &stage.globex.deploy, &stage.globex.admin, "nonsense", &key(Role::Deploy, Some(1))] {
+        for token in
+            [&stage.acme.call, &stage.globex.deploy, &stage.globex.admin, "nonsense", &key(Role::Deploy, Some(1))]
+        {
             assert_eq!(sealed(token).await, "bad_signature");
         }
         // While a key is exchanged for another, both are good; then the old one is not, not even in another's hands.

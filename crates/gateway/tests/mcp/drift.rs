@@ -98,7 +98,10 @@ fn a_server_that_was_changed_on_the_disk_is_quarantined() {
         bytes[at + needle.len() - 1] = b'3';
         std::fs::write(&file, bytes).unwrap();
         let host = start(dir.path(), Settings::default(), pools).await;
-        let at = |server: &str| crate::host::Client { url: format!("http://{}/acme/{server}/mcp", host.addr), ..client.clone() };
+        let at = |server: &str| crate::host::Client {
+            url: format!("http://{}/acme/{server}/mcp", host.addr),
+            ..client.clone()
+        };
         let message = quarantined(&at("changed")).await;
         assert!(message.contains("not what was deployed") && message.contains("server.js"), "{message}");
         let got = at("neighbour").modern("tools/call", json!({ "name": "t", "arguments": {} })).await;

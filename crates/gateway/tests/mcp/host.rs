@@ -1,9 +1,9 @@
 //! One host for all tests of this file, and a client that says what it sends.
 
+use crate::signed::{self, Draft};
 use gateway::observe::Traces;
 use gateway::{Parts, Running, Settings};
 use isolate::{Carrier, IsolateSettings, IsolateWall};
-use crate::signed::{self, Draft};
 use policy::{Allowance, Ask, Boundary, Limits};
 use registry::{Actor, NewKey, Registry, Role, Scope};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -40,7 +40,7 @@ pub async fn pools() -> HashMap<String, Arc<Pool>> {
 
 pub async fn start(dir: &Path, settings: Settings, pools: HashMap<String, Arc<Pool>>) -> Running {
     let registry = Registry::open(dir).unwrap();
-    let parts = Parts { registry, pools, settings, reloader: None, traces: Traces::off() };
+    let parts = Parts { registry, pools, settings, reloader: None, traces: Traces::off(), egress: None };
     gateway::start(parts, "127.0.0.1:0".parse().unwrap(), Duration::from_secs(5)).await.unwrap()
 }
 

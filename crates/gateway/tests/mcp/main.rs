@@ -1,11 +1,12 @@
 //! The endpoint as clients meet it: a real listener, a real registry, the real isolate wall.
 
+mod drift;
 mod edge;
 mod host;
-mod drift;
 mod legacy;
 mod modern;
+mod records;
 #[path = "../signed/mod.rs"]
 mod signed;
-mod records;
+mod switch;
 mod tokens;

@@ -195,6 +195,7 @@ impl Stage {
             settings,
             reloader,
             traces: Traces::off(),
+            egress: None,
         };
         let app = gateway::app(parts).unwrap();
         let tenant = |name: &str| {

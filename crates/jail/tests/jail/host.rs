@@ -100,13 +100,13 @@ fn refused(attempt: impl FnOnce() -> Result<()>, expected: &str) {
     assert_eq!(process::wait(child.pid).expect("the child").code, Some(0), "{expected}");
 }
 
-fn become_nobody() {
+pub fn become_nobody() {
     // SAFETY: takes numbers only, in a process without threads.
     assert_eq!(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }, 0);
 }
 
 /// Makes this process root of a user namespace that has the users 0 and 65534 and allows no further one below it.
-fn forbid_user_namespaces() {
+pub fn forbid_user_namespaces() {
     let parent = std::process::id();
     let (mut entered, tell) = std::io::pipe().expect("a pipe");
     // A helper outside writes the map: only it may map more than one user.

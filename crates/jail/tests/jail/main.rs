@@ -8,8 +8,10 @@ mod groups;
 mod harness;
 mod host;
 mod life;
+mod look;
 mod memory;
 mod posture;
+mod programs;
 
 use harness::{BOTH, Case, NOBODY, ROOT};
 
@@ -62,8 +64,19 @@ const CASES: &[Case] = cases![
     BOTH posture::seen_from_inside,
     BOTH posture::seen_from_outside,
     ROOT posture::seen_from_inside_without_user_namespace,
+    BOTH programs::see_and_reach_nothing_but_what_they_are_given,
+    BOTH programs::have_pipes_and_give_their_status,
+    BOTH programs::are_what_they_seem_from_outside,
+    BOTH programs::end_at_their_limits,
+    BOTH programs::outlive_the_thread_and_not_the_process_that_started_them,
+    BOTH programs::start_from_many_threads_at_once,
+    BOTH programs::that_cannot_be_jailed_do_not_start,
+    ROOT programs::need_user_namespaces_unless_root_starts_them,
 ];
 
 fn main() -> std::process::ExitCode {
-    harness::main(CASES)
+    match std::env::var(programs::PROBE) {
+        Ok(probe) => programs::probe(&probe),
+        Err(_) => harness::main(CASES),
+    }
 }

@@ -1,8 +1,8 @@
 //! What the tests share.
 #![allow(dead_code)] // each of them uses some of it
 
-use bytes::Bytes;
 use bundle::{Lock, MacKey, Seal, Step, Surface};
+use bytes::Bytes;
 use registry::{
     Actor, AuditEvent, CallEvent, Deployment, NewDeployment, NewKey, Next, Quota, Registry, RegistryError, Role, Scope,
 };

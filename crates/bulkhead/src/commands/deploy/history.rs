@@ -101,7 +101,7 @@ impl Rollback {
 
 /// Agree to a deployment that waits for it.
 ///
-/// Where a tenant asks for it (`bulkhead tenant update --approval true`), a deployment that changes what its server shows
+/// Where a tenant asks for it (`bulkhead tenant set acme --approval on`), a deployment that changes what its server shows
 /// or may use waits until somebody with another key agreed. `bulkhead deployments` marks it with `?`. The differences are
 /// shown; without --yes nothing else happens.
 #[derive(clap::Args)]

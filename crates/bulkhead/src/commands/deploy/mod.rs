@@ -1,6 +1,7 @@
 //! `bulkhead deploy`: from a directory to a server that runs, signed on the way.
 
 mod history;
+mod openapi;
 mod package;
 mod trial;
 
@@ -39,10 +40,11 @@ const ATTEMPTS: u32 = 5;
     bulkhead deploy projects/search --accept-surface\n  \
     bulkhead deploy projects/search --server acme/search-beta\n  \
     bulkhead deploy examples/prices.js --server acme/prices\n  \
+    bulkhead deploy openapi.yaml --server acme/pets --include 'GET /pets*'\n  \
     bulkhead deploy server.js --server acme/search --boundary session --limit memory_mb=256\n  \
     bulkhead deploy --json | jq -r .url")]
 pub struct Deploy {
-    /// The server: a directory with a `bulkhead.toml`, or a file with its code
+    /// The server: a directory with a `bulkhead.toml`, a file with its code, or an OpenAPI specification (.yaml, .json)
     #[arg(default_value = ".")]
     path: PathBuf,
     /// Whose it is and what it is called [default: the key's tenant, and the project's own name]
@@ -66,6 +68,8 @@ pub struct Deploy {
     /// Ask for another limit; may be repeated. `bulkhead limits` says what the host allows
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = parse_limit)]
     limits: Vec<(LimitName, u64)>,
+    #[command(flatten)]
+    openapi: openapi::Args,
     /// Print {"server", "deployment", "url"}
     #[arg(long)]
     json: bool,
@@ -80,6 +84,9 @@ impl Deploy {
         let publishers = self.publisher_key.iter().map(|file| publisher_key(file)).collect::<Result<Vec<_>, _>>()?;
         self.say("building");
         let package = Package::read(self)?;
+        for warning in &package.source.warnings {
+            talk(warning);
+        }
         let place = self.place(client, &package).await?;
         self.say("running it once behind the wall");
         let surface = trial::surface(&package).await?;
@@ -161,6 +168,7 @@ impl Deploy {
         manifest.name = place.server.parse().map_err(|error| impossible(&error))?;
         let mut lock = Lock::new(&manifest, surface, package.entry.clone(), &package.files, step)
             .map_err(|error| impossible(&error))?;
+        lock.endpoints = package.endpoints.clone();
         let changes = next.changes(&lock);
         for change in changes.iter().filter(|_| !self.json) {
             talk(&change.to_string());

@@ -1,12 +1,12 @@
 //! What is deployed: the manifest, and the code that is made of the project.
 
-use super::Deploy;
+use super::{Deploy, openapi};
 use crate::client::ClientError;
 use crate::commands::project::Project;
-use crate::source::{self, SourceError};
-use bundle::{BulkheadLock, FilePath, Lock, MANIFEST, Manifest, Seal};
+use crate::source::{Source, SourceError};
+use bundle::{BulkheadLock, Endpoint, FilePath, Lock, MANIFEST, Manifest, Seal};
 use policy::Limits;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const LOCK: &str = "bulkhead.lock";
@@ -16,15 +16,24 @@ pub struct Package {
     /// The one of the files that is run.
     pub entry: FilePath,
     pub files: BTreeMap<String, String>,
-    /// Where in the author's files the code comes from; empty if it is one of them.
-    pub map: String,
+    pub source: Source,
+    pub endpoints: BTreeSet<Endpoint>,
     /// Where the signed lock goes; nowhere for a single file.
     lock: Option<PathBuf>,
 }
 
 impl Package {
     pub fn read(flags: &Deploy) -> Result<Package, ClientError> {
-        if flags.path.is_dir() { Package::project(flags) } else { Package::file(flags) }
+        let specification = openapi::is_specification(&flags.path);
+        if !specification && flags.openapi.any() {
+            let message = "--base-url, --include, --exclude, --tag and --variable are for OpenAPI specifications";
+            return Err(ClientError::usage("bad_flags", message));
+        }
+        match flags.path.is_dir() {
+            true => Package::project(flags),
+            false if specification => openapi::package(flags),
+            false => Package::file(flags),
+        }
     }
 
     fn project(flags: &Deploy) -> Result<Package, ClientError> {
@@ -33,29 +42,26 @@ impl Package {
             return Err(ClientError::usage("bad_flags", message));
         }
         let dir = &flags.path;
-        let Project { manifest, text, entry } = Project::read(dir)?;
+        let Project { manifest, text } = Project::read(dir)?;
         let lock = dir.join(LOCK);
         check_lock(&lock)?;
-        let code = read(&entry)?;
-        Ok(Package {
-            entry: manifest.entry.clone(),
-            files: [(MANIFEST.to_owned(), text), (manifest.entry.to_string(), code)].into(),
-            map: String::new(),
-            lock: Some(lock),
-            manifest,
-        })
+        let source = Source::of_project(dir, manifest.entry.as_str(), Limits::MOST.source_kb).map_err(unusable)?;
+        Package::new(manifest, text, source, Some(lock))
     }
 
     /// A single file has the manifest that its flags say.
     fn file(flags: &Deploy) -> Result<Package, ClientError> {
+        let source = Source::of_file(&flags.path, Limits::MOST.source_kb).map_err(unusable)?;
+        Package::without_manifest(flags, source, toml::Table::new())
+    }
+
+    pub fn without_manifest(flags: &Deploy, source: Source, mut text: toml::Table) -> Result<Package, ClientError> {
         let Some(name) = flags.server.as_ref().and_then(|target| target.server.clone()) else {
             let message = "a single file has no name; write `--server TENANT/NAME`";
             return Err(ClientError::usage("bad_name", message));
         };
-        let code = read(&flags.path)?;
-        let mut text = toml::Table::new();
         text.insert("name".to_owned(), name.into());
-        text.insert("entry".to_owned(), source::file_name(&flags.path).into());
+        text.insert("entry".to_owned(), source.name.as_str().into());
         text.extend(flags.wall.iter().map(|wall| ("wall".to_owned(), wall.as_str().into())));
         text.extend(flags.boundary.iter().map(|boundary| ("boundary".to_owned(), boundary.as_str().into())));
         text.extend(flags.jit.then(|| ("jit".to_owned(), true.into())));
@@ -71,13 +77,14 @@ impl Package {
                 error.problems.iter().map(|p| format!("{}: {}", p.key, p.message)).collect::<Vec<_>>().join("\n"),
             )
         })?;
-        Ok(Package {
-            entry: manifest.entry.clone(),
-            files: [(MANIFEST.to_owned(), text), (manifest.entry.to_string(), code)].into(),
-            map: String::new(),
-            lock: None,
-            manifest,
-        })
+        Package::new(manifest, text, source, None)
+    }
+
+    fn new(manifest: Manifest, text: String, source: Source, lock: Option<PathBuf>) -> Result<Package, ClientError> {
+        let entry: FilePath =
+            source.name.parse().map_err(|error| ClientError::usage("bad_file", format!("{error}")))?;
+        let files = [(MANIFEST.to_owned(), text), (source.name.clone(), source.code.clone())].into();
+        Ok(Package { manifest, entry, files, source, endpoints: BTreeSet::new(), lock })
     }
 
     /// Keeps the signed lock of a project beside its manifest.
@@ -105,18 +112,13 @@ fn check_lock(file: &Path) -> Result<(), ClientError> {
     })
 }
 
-fn read(file: &Path) -> Result<String, ClientError> {
-    let bytes = source::read(file, Limits::MOST.source_kb).map_err(unusable)?;
-    String::from_utf8(bytes).map_err(|_| ClientError::usage("bad_file", format!("`{}` is not UTF-8", file.display())))
-}
-
 fn unusable(error: SourceError) -> ClientError {
     let message = error.to_string();
     match error {
         SourceError::TooLarge { .. } => ClientError::refused("init_failed", message, None),
-        SourceError::TypeScript(_) => {
-            let hint = Some(source::TYPESCRIPT_HINT.to_owned());
-            ClientError::Usage { code: "bad_file", message, hint, source: None }
+        SourceError::Build(error) => {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            ClientError::refused(error.code(), format!("{message}{cause}"), None)
         }
         SourceError::File(_, source) => {
             ClientError::Usage { code: "bad_file", message, hint: None, source: Some(source) }

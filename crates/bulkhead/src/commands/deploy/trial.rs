@@ -13,7 +13,7 @@ pub async fn surface(package: &Package) -> Result<Surface, ClientError> {
     let refused = |code: &str, message: String| ClientError::refused(code, message, None);
     let permit = permit(&package.manifest.ask(), &Allowance::default())
         .map_err(|refusal| refused("refused", refusal.to_string()))?;
-    let source = package.files.get(package.entry.as_str()).cloned().unwrap_or_default();
+    let source = package.source.code.clone();
     let most = permit.limits().source_kb;
     if source.len() as u64 > most * 1024 {
         return Err(refused("init_failed", format!("the code is larger than {most} KiB (`source_kb`)")));
@@ -31,7 +31,7 @@ pub async fn surface(package: &Package) -> Result<Surface, ClientError> {
     let wall = IsolateWall::start(IsolateSettings::new(carrier)).await.map_err(|error| no_wall(&error))?;
     let pool = Pool::new(Arc::new(wall), PoolSettings { spares: 0, ..PoolSettings::default() });
     let seed = pool.seed(&Arc::new(deployment)).await;
-    let seed = seed.map_err(|failure| refused(failure.code.as_str(), failure.message))?;
+    let seed = seed.map_err(|failure| refused(failure.code.as_str(), package.source.trace(&failure.message)))?;
     let shown =
         serde_json::from_str(seed.surface().get()).map_err(|error| refused("init_failed", error.to_string()))?;
     Surface::new(shown).map_err(|error| refused("init_failed", error.to_string()))

@@ -1,0 +1,134 @@
+//! An OpenAPI specification instead of code: each operation is a tool.
+
+use super::Deploy;
+use super::package::Package;
+use crate::client::ClientError;
+use crate::commands::talk;
+use crate::source::{Source, read_at_most};
+use ::openapi::{Converted, Options, convert};
+use bundle::Endpoint;
+use egress::{BareStar, Rule};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Files beside the specification that it may refer to.
+const MOST_FILES: usize = 500;
+const MOST_KB: u64 = 4 << 10;
+
+/// Flags of an OpenAPI specification.
+#[derive(clap::Args)]
+#[command(next_help_heading = "OpenAPI")]
+pub struct Args {
+    /// Where the API is, instead of what the specification says
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// Only these operations: `operationId` or `METHOD /path`, with `*` and `?`; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// Not these operations; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// Only operations with this tag; may be repeated
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// A value for a variable of the server's URL; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    variable: Vec<(String, String)>,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl Args {
+    pub fn any(&self) -> bool {
+        let lists = [&self.include, &self.exclude, &self.tag];
+        self.base_url.is_some() || !self.variable.is_empty() || lists.iter().any(|list| !list.is_empty())
+    }
+}
+
+pub fn is_specification(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)) && !path.is_dir()
+}
+
+pub fn package(flags: &Deploy) -> Result<Package, ClientError> {
+    let (files, root) = beside(&flags.path)?;
+    let Args { base_url, include, exclude, tag, variable } = &flags.openapi;
+    let options = Options {
+        base_url: base_url.clone(),
+        include: include.clone(),
+        exclude: exclude.clone(),
+        tags: tag.clone(),
+        server_variables: variable.iter().cloned().collect(),
+        schema_check: Some(gateway::check_schema),
+        ..Options::default()
+    };
+    let refused = |message: String| ClientError::refused("build_failed", message, None);
+    let made = convert(&files, &root, &options).map_err(|error| refused(error.to_string()))?;
+    // Nothing is left out without a line that says so.
+    for entry in &made.report.entries {
+        talk(&entry.to_string());
+    }
+    let Converted { endpoints, secrets, module, description, tools, .. } = made;
+    talk(&format!("{tools} operations become tools"));
+    let mut manifest = toml::Table::new();
+    let hosts: Result<BTreeSet<String>, _> = endpoints.iter().map(|endpoint| rule(&endpoint.base_url)).collect();
+    let list = |words: BTreeSet<String>| toml::Value::Array(words.into_iter().map(toml::Value::from).collect());
+    manifest.insert("egress".to_owned(), list(hosts.map_err(|denied| refused(denied.message))?));
+    if !secrets.is_empty() {
+        manifest.insert("secrets".to_owned(), list(secrets.into_iter().map(|binding| binding.name).collect()));
+    }
+    manifest.insert("description".to_owned(), description.chars().take(200).collect::<String>().into());
+    let mut package = Package::without_manifest(flags, Source::made(module, "server.js"), manifest)?;
+    let locked = |endpoint: ::openapi::Endpoint| {
+        let url = format!("{}{}", endpoint.base_url.trim_end_matches('/'), endpoint.path);
+        Endpoint { tool: endpoint.tool, method: endpoint.method, url }
+    };
+    package.endpoints = endpoints.into_iter().map(locked).collect();
+    Ok(package)
+}
+
+/// Everything below a base URL, in the one way to write that.
+fn rule(base_url: &str) -> Result<String, egress::Denied> {
+    let base = base_url.trim_end_matches('/');
+    let below = format!("{base}/");
+    let host_alone = base.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
+    Rule::parse(if host_alone { base } else { &below }, BareStar::Refused).map(|rule| rule.to_string())
+}
+
+/// The specification, and the files of its folder that it may refer to.
+fn beside(path: &Path) -> Result<(BTreeMap<String, Vec<u8>>, String), ClientError> {
+    let unreadable = |path: &Path, source| ClientError::Usage {
+        code: "bad_file",
+        message: format!("`{}` cannot be read", path.display()),
+        hint: None,
+        source: Some(source),
+    };
+    let read = |path: &Path| -> Result<Vec<u8>, ClientError> {
+        let read = std::fs::File::open(path).and_then(|file| read_at_most(file, MOST_KB));
+        let too_large = || ClientError::usage("bad_file", format!("`{}` is larger than {MOST_KB} KiB", path.display()));
+        read.map_err(|source| unreadable(path, source))?.ok_or_else(too_large)
+    };
+    let root = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut files = BTreeMap::from([(root.clone(), read(path)?)]);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut left = vec![(folder.to_owned(), String::new())];
+    while let Some((folder, prefix)) = left.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|source| unreadable(&folder, source))?.flatten() {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            let kind = entry.file_type().map_err(|source| unreadable(&path, source))?;
+            if files.len() >= MOST_FILES || name.starts_with('.') || name == "node_modules" {
+                continue;
+            }
+            // Links are not followed: they may lead out of the folder.
+            if kind.is_dir() && prefix.matches('/').count() < 8 {
+                left.push((path, format!("{prefix}{name}/")));
+            } else if kind.is_file() && is_specification(&path) {
+                files.entry(format!("{prefix}{name}")).or_insert(read(&path).unwrap_or_default());
+            }
+        }
+    }
+    Ok((files, root))
+}

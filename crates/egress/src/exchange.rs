@@ -1,0 +1,275 @@
+//! One fetch: hop after hop, each decided anew.
+
+use crate::credentials::Prepared;
+use crate::decode::{self, Coding};
+use crate::denied::Denied;
+use crate::door::Inner;
+use crate::download::{Download, Parts};
+use crate::explain::{normal, permit};
+use crate::headers;
+use crate::ledger::{Ledger, Trace};
+use crate::mask::{Masker, Secrets};
+use crate::pass::Pass;
+use crate::pool::Key;
+use crate::send::{self, Answer};
+use crate::target::Target;
+use crate::tenant::Tenant;
+use crate::upload::{Progress, Source, Upload};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, RANGE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use hyper::body::Incoming;
+use serde::Deserialize;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Redirect {
+    #[default]
+    Follow,
+    Error,
+    Manual,
+}
+
+pub(crate) struct Ask {
+    pub(crate) method: String,
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) redirect: Redirect,
+    pub(crate) source: Source,
+}
+
+pub(crate) struct Head {
+    pub(crate) url: String,
+    pub(crate) redirected: bool,
+    pub(crate) status: u16,
+    pub(crate) reason: String,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+pub(crate) struct Exchange {
+    pub(crate) door: Arc<Inner>,
+    pub(crate) pass: Arc<Pass>,
+    pub(crate) tenant: Arc<Tenant>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) deadline: Instant,
+}
+
+enum Next {
+    Done(Head, Option<Box<Download>>),
+    Hop(Target, StatusCode),
+}
+
+impl Exchange {
+    pub(crate) async fn run(&self, ask: Ask) -> Result<(Head, Option<Box<Download>>), Denied> {
+        let late = Denied::timeout("the request took longer than all of it may (`total_ms`)");
+        tokio::time::timeout_at(self.deadline, self.hops(ask)).await.unwrap_or(Err(late))
+    }
+
+    async fn hops(&self, mut ask: Ask) -> Result<(Head, Option<Box<Download>>), Denied> {
+        ask.method = normal(&ask.method);
+        let mut target = Target::parse(&ask.url).inspect_err(|denied| {
+            self.ledger.note(&ask.method, None, None).failed(denied.code);
+        })?;
+        let length = match &ask.source {
+            Source::Whole(bytes) => Some(bytes.len() as u64),
+            Source::Nothing => Some(0),
+            _ => None,
+        };
+        let authority = target.origin.authority();
+        let mut headers =
+            headers::request(&ask.headers, &authority, length, &self.door.limits).inspect_err(|denied| {
+                self.ledger.note(&ask.method, Some(&target), None).failed(denied.code);
+            })?;
+        let mut secrets = Vec::new();
+        for hop in 0.. {
+            if hop > self.door.limits.redirects {
+                return Err(Denied::limit(format!("there are more than {} redirects", self.door.limits.redirects)));
+            }
+            let went = self.hop(&mut ask, &target, &headers, &mut secrets, hop > 0).await;
+            match if hop > 0 { went.map_err(|denied| discreet(denied, &secrets)) } else { went }? {
+                Next::Done(head, body) => return Ok((head, body)),
+                Next::Hop(next, status) => {
+                    rewrite(&mut ask, &mut headers, status)?;
+                    if next.origin != target.origin {
+                        let dropped: Vec<_> =
+                            headers.keys().filter(|name| headers::speaks_for_somebody(name)).cloned().collect();
+                        dropped.iter().for_each(|name| drop(headers.remove(name)));
+                        // What was made for another origin and could not be taken back again.
+                        if Secrets::new(&secrets)?.found_in(next.to_string().as_bytes()) {
+                            return Err(Denied::refuse("the redirect would carry a secret to another origin"));
+                        }
+                    }
+                    target = next;
+                }
+            }
+        }
+        Err(Denied::limit("there are too many redirects"))
+    }
+
+    async fn hop(
+        &self,
+        ask: &mut Ask,
+        target: &Target,
+        headers: &HeaderMap,
+        secrets: &mut Vec<Vec<u8>>,
+        redirected: bool,
+    ) -> Result<Next, Denied> {
+        let rule = permit(&self.pass.rules, target, &ask.method);
+        let trace = Arc::new(self.ledger.note(&ask.method, Some(target), rule.as_ref().ok().cloned()));
+        let result = async {
+            rule?;
+            self.go(ask, target, headers, secrets, redirected, &trace).await
+        };
+        let result = result.await;
+        result.inspect_err(|denied| trace.failed(denied.code))
+    }
+
+    async fn go(
+        &self,
+        ask: &mut Ask,
+        target: &Target,
+        headers: &HeaderMap,
+        values: &mut Vec<Vec<u8>>,
+        redirected: bool,
+        trace: &Arc<Trace>,
+    ) -> Result<Next, Denied> {
+        let limits = &self.door.limits;
+        trace.up(0)?;
+        let mut prepared = Prepared { method: ask.method.clone(), target: target.clone(), headers: headers.clone() };
+        if self.pass.credentials.covers(&target.origin) {
+            values.extend(self.pass.credentials.apply(&mut prepared)?.secrets);
+        }
+        let secrets = Secrets::new(values)?;
+        // Packed in a way that the host does not know, a secret could come back unseen.
+        if !secrets.is_empty() || !prepared.headers.contains_key(ACCEPT_ENCODING) {
+            let accepted = if prepared.headers.contains_key(RANGE) { "identity" } else { decode::ACCEPTED };
+            prepared.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+        }
+        prepared.headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        prepared.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static("bulkhead"));
+        let places = self.tenant.enter(&target.origin.host.to_string(), limits).await?;
+        let key = Key {
+            tenant: self.pass.tenant.clone(),
+            deployment: self.pass.deployment.clone(),
+            origin: target.origin.clone(),
+        };
+        let source = match &ask.source {
+            Source::Whole(bytes) => Source::Whole(bytes.clone()),
+            Source::Nothing | Source::Spent => Source::Nothing,
+            Source::Stream(_) => std::mem::replace(&mut ask.source, Source::Spent),
+        };
+        let upload = Upload { source, trace: trace.clone(), progress: Progress::new() };
+        let Answer { response, lease } = send::send(&self.door, &self.tenant, key, prepared, upload).await?;
+        trace.status(response.status().as_u16());
+        trace.down(headers::size(response.headers()))?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Denied::network("the server changed the protocol, which nobody asked for"));
+        }
+        if let Some(next) = follow(ask.redirect, target, &response).map_err(|denied| discreet(denied, values))? {
+            if http_body::Body::is_end_stream(response.body()) {
+                self.door.pool.give_back(lease);
+            }
+            return Ok(Next::Hop(next, response.status()));
+        }
+        let head = self.head(target, redirected, &response, &secrets)?;
+        let bodiless = ask.method == "HEAD" || matches!(head.status, 204 | 205 | 304);
+        if bodiless {
+            if http_body::Body::is_end_stream(response.body()) {
+                self.door.pool.give_back(lease);
+            }
+            return Ok(Next::Done(head, None));
+        }
+        let coding = decode::coding(response.headers())?;
+        if coding == Coding::Unknown && !secrets.is_empty() {
+            return Err(Denied::network("the response is packed in a way that the host does not know"));
+        }
+        let body = Download::new(Parts {
+            incoming: response.into_body(),
+            coding,
+            masker: Masker::new(secrets),
+            limits: limits.clone(),
+            deadline: self.deadline,
+            trace: trace.clone(),
+            lease,
+            pool: self.door.pool.clone(),
+            places,
+        });
+        Ok(Next::Done(head, Some(Box::new(body))))
+    }
+
+    fn head(
+        &self,
+        target: &Target,
+        redirected: bool,
+        response: &Response<Incoming>,
+        secrets: &Secrets,
+    ) -> Result<Head, Denied> {
+        let mut headers = headers::response(response.headers(), secrets, &self.door.limits)?;
+        let unpacked = !matches!(decode::coding(response.headers())?, Coding::Plain | Coding::Unknown);
+        if unpacked {
+            // They tell of the packed body, which nobody sees.
+            headers.retain(|(name, _)| name != CONTENT_ENCODING.as_str() && name != CONTENT_LENGTH.as_str());
+        }
+        let reason = match response.extensions().get::<hyper::ext::ReasonPhrase>() {
+            Some(reason) => headers::latin1(&secrets.mask(reason.as_bytes())),
+            None if response.version() == http::Version::HTTP_2 => String::new(),
+            None => response.status().canonical_reason().unwrap_or_default().to_owned(),
+        };
+        let url = headers::latin1(&secrets.mask(target.to_string().as_bytes()));
+        Ok(Head { url, redirected, status: response.status().as_u16(), reason, headers })
+    }
+}
+
+/// A refusal repeats parts of a URL. One that a server has made may have a secret in it, even in half.
+fn discreet(denied: Denied, secrets: &[Vec<u8>]) -> Denied {
+    if secrets.is_empty() {
+        return denied;
+    }
+    Denied { code: denied.code, message: "the server redirects to where the request cannot go".to_owned() }
+}
+
+/// Where to go next, if anywhere.
+fn follow(redirect: Redirect, target: &Target, response: &Response<Incoming>) -> Result<Option<Target>, Denied> {
+    let status = response.status();
+    if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) || redirect == Redirect::Manual {
+        return Ok(None);
+    }
+    if redirect == Redirect::Error {
+        return Err(Denied::network(format!("{} redirects, which the request forbids", target.origin)));
+    }
+    let mut locations = response.headers().get_all(LOCATION).iter();
+    let (Some(location), None) = (locations.next(), locations.next()) else {
+        return if response.headers().contains_key(LOCATION) {
+            Err(Denied::network(format!("{} redirects to several places at once", target.origin)))
+        } else {
+            Ok(None)
+        };
+    };
+    // Browsers read these bytes as UTF-8 if they can.
+    let location =
+        String::from_utf8(location.as_bytes().to_vec()).unwrap_or_else(|bad| headers::latin1(bad.as_bytes()));
+    target.join(&location).map(Some)
+}
+
+/// What fetch does to method and body on the way.
+fn rewrite(ask: &mut Ask, headers: &mut HeaderMap, status: StatusCode) -> Result<(), Denied> {
+    let to_get = match status.as_u16() {
+        301 | 302 => ask.method == "POST",
+        303 => ask.method != "GET" && ask.method != "HEAD",
+        _ => false,
+    };
+    if matches!(ask.source, Source::Spent) && status != StatusCode::SEE_OTHER {
+        return Err(Denied::network(
+            "the server redirects a request whose body is a stream, which cannot be sent again",
+        ));
+    }
+    if to_get {
+        ask.method = "GET".to_owned();
+        ask.source = Source::Nothing;
+        for name in ["content-encoding", "content-language", "content-location", "content-type"] {
+            headers.remove(name);
+        }
+    }
+    Ok(())
+}

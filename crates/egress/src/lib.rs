@@ -1,0 +1,47 @@
+#![forbid(unsafe_code)]
+//! The one door to the network, for code that nobody trusts.
+//!
+//! - [`Rules`]: what a server may reach. Nothing, unless they say so.
+//! - [`classify`]: addresses that nobody reaches, whatever the rules say.
+//! - [`Door`]: one for the host; [`Visit`]: one for each call, which answers its host calls `fetch`, `fetch_write`,
+//!   `fetch_read` and `fetch_cancel`.
+//! - [`explain`]: what would happen, without sending anything.
+//! - [`Credentials`]: puts secrets into requests; their echo is masked.
+
+mod address;
+mod classify;
+mod connect;
+mod credentials;
+mod decode;
+mod denied;
+mod door;
+mod download;
+mod exchange;
+mod explain;
+mod headers;
+mod ledger;
+mod limits;
+mod mask;
+mod meta;
+mod pass;
+mod path;
+mod pool;
+mod rule;
+mod send;
+mod target;
+mod tenant;
+mod upload;
+mod visit;
+
+pub use address::{Dev, Lookup, Resolve, Serve, SystemResolver};
+pub use classify::{Forbidden, RANGES, Range, classify, table};
+pub use credentials::{Applied, Credentials, NoCredentials, Prepared, SHORTEST_SECRET};
+pub use denied::{Code, Denied};
+pub use door::{Door, Settings};
+pub use explain::{Decision, explain};
+pub use ledger::{Budget, Bytes, NoBudget, Record, Watch};
+pub use limits::Limits;
+pub use pass::{Pass, Reply};
+pub use rule::{BareStar, MOST_RULES, Rule, Rules};
+pub use target::{Host, LONGEST_URL, Origin, Scheme, Target};
+pub use visit::Visit;

@@ -1,0 +1,182 @@
+//! What a server may reach: base URLs, and nothing else.
+
+use crate::denied::{Denied, quote};
+use crate::path;
+use crate::target::{Host, Origin, Scheme, Target};
+use std::fmt;
+
+/// More than this is no list that a person has read.
+pub const MOST_RULES: usize = 256;
+const LONGEST_RULE: usize = 2048;
+const SUCH: &str = "such as `api.example.com`, `*.example.com:8443`, `https://api.example.com/v1/` or `GET,POST https://api.example.com`";
+
+/// Whether `*`, every host, may be written. That is the operator's to say, never the author's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BareStar {
+    Refused,
+    Allowed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Hosts {
+    One(Host),
+    /// One or more labels below, never the name itself.
+    Below(String),
+    Any,
+}
+
+/// One base URL: scheme, host and port are equal, the path begins with it, the method is one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    scheme: Scheme,
+    hosts: Hosts,
+    port: u16,
+    prefix: String,
+    /// Empty: every method that is not forbidden anyway.
+    methods: Vec<String>,
+}
+
+/// Never sent: they make tunnels or reflect what the host has added.
+pub(crate) fn method_forbidden(method: &str) -> bool {
+    ["CONNECT", "TRACE", "TRACK"].iter().any(|forbidden| method.eq_ignore_ascii_case(forbidden))
+}
+
+pub(crate) fn is_token(text: &str) -> bool {
+    let special = b"!#$%&'*+-.^_`|~";
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || special.contains(&b))
+}
+
+impl Rule {
+    /// A host as manifests have it (`api.example.com`, `*.example.com:8443`: https), or a base URL, with or without methods
+    /// before it. There is one way to write each; what is written otherwise is refused with the right form.
+    pub fn parse(text: &str, star: BareStar) -> Result<Rule, Denied> {
+        let wrong = |what: &str| Denied::invalid(format!("rule {}: {what}", quote(text)));
+        if text.len() > LONGEST_RULE {
+            return Err(wrong("is too long"));
+        }
+        let (methods, base) = match text.split_once(' ') {
+            Some((methods, base)) => (methods.split(',').map(str::to_owned).collect(), base),
+            None => (Vec::new(), text),
+        };
+        for method in &methods {
+            if !is_token(method) || method.chars().any(|c| c.is_ascii_lowercase()) {
+                return Err(wrong(&format!("{} is no method; write them as `GET,POST`", quote(method))));
+            }
+            if method_forbidden(method) {
+                return Err(wrong(&format!("{method} is never sent")));
+            }
+        }
+        let (scheme, rest) = match base.split_once("://") {
+            Some(("https", rest)) => (Scheme::Https, rest),
+            Some(("http", rest)) => (Scheme::Http, rest),
+            Some(_) => return Err(wrong("the scheme is neither http nor https")),
+            None if base.contains('/') => return Err(wrong(&format!("a path needs a scheme before it, {SUCH}"))),
+            None => (Scheme::Https, base),
+        };
+        if let Some(port) = rest.strip_prefix('*').filter(|rest| rest.is_empty() || rest.starts_with(':')) {
+            if star == BareStar::Refused {
+                return Err(wrong("only the host's operator may open every host; name those that are needed"));
+            }
+            let number = |text: &str| text.parse().ok().filter(|port: &u16| *port > 0 && port.to_string() == text);
+            let port = match port.strip_prefix(':') {
+                Some(text) => number(text).ok_or_else(|| wrong("has no port between 1 and 65535 after its colon"))?,
+                None => scheme.default_port(),
+            };
+            return Ok(Rule { scheme, hosts: Hosts::Any, port, prefix: "/".to_owned(), methods });
+        }
+        let (below, rest) = match rest.strip_prefix("*.") {
+            Some(rest) => (true, rest),
+            None => (false, rest),
+        };
+        if rest.contains(['*', '?', '#', '@', '\\']) || !rest.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(wrong(&format!("is no base URL, {SUCH}")));
+        }
+        let plain = format!("{}://{rest}", scheme.as_str());
+        let target = Target::parse(&plain).map_err(|_| wrong(&format!("is no base URL, {SUCH}")))?;
+        let canonical = target.to_string();
+        // A port that goes without saying may be said.
+        let said = format!("{}://{}:{}{}", scheme.as_str(), target.origin.host, target.origin.port, target.path);
+        if ![&canonical, &said].into_iter().any(|form| *form == plain || form.strip_suffix('/') == Some(&plain)) {
+            let star = if below { "*." } else { "" };
+            let shown = canonical.replacen("://", &format!("://{star}"), 1);
+            return Err(wrong(&format!("is not in its plain form; write `{shown}`")));
+        }
+        path::unambiguous(&target.path).map_err(|what| wrong(&what))?;
+        let Origin { host, port, .. } = target.origin;
+        let hosts = match (below, host) {
+            (false, host) => Hosts::One(host),
+            (true, Host::Name(name)) if name.contains('.') => Hosts::Below(name),
+            (true, Host::Name(_)) => return Err(wrong("leaves too much open: two parts are needed after `*.`")),
+            (true, Host::Address(_)) => return Err(wrong("an address has nothing below it")),
+        };
+        Ok(Rule { scheme, hosts, port, prefix: target.path, methods })
+    }
+
+    fn covers_origin(&self, origin: &Origin) -> bool {
+        let host = match (&self.hosts, &origin.host) {
+            (Hosts::One(host), other) => host == other,
+            (Hosts::Below(parent), Host::Name(name)) => {
+                name.strip_suffix(parent.as_str()).is_some_and(|below| below.len() > 1 && below.ends_with('.'))
+            }
+            (Hosts::Below(_), Host::Address(_)) => false,
+            (Hosts::Any, _) => true,
+        };
+        host && self.scheme == origin.scheme && self.port == origin.port
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if !self.methods.is_empty() {
+            write!(f, "{} ", self.methods.join(","))?;
+        }
+        let host = match &self.hosts {
+            Hosts::One(host) => host.to_string(),
+            Hosts::Below(parent) => format!("*.{parent}"),
+            Hosts::Any => "*".to_owned(),
+        };
+        write!(f, "{}://{host}", self.scheme.as_str())?;
+        if self.port != self.scheme.default_port() {
+            write!(f, ":{}", self.port)?;
+        }
+        f.write_str(if self.prefix == "/" { "" } else { &self.prefix })
+    }
+}
+
+/// Everything a deployment may reach. Nothing, unless rules say so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    pub fn parse<'a>(entries: impl IntoIterator<Item = &'a str>, star: BareStar) -> Result<Rules, Denied> {
+        let mut rules = Vec::new();
+        for entry in entries {
+            if rules.len() == MOST_RULES {
+                return Err(Denied::invalid(format!("there are more than {MOST_RULES} rules")));
+            }
+            rules.push(Rule::parse(entry, star)?);
+        }
+        Ok(Rules(rules))
+    }
+
+    /// The rule that lets this through, or what is missing.
+    pub fn find(&self, target: &Target, method: &str) -> Result<&Rule, Denied> {
+        if method_forbidden(method) {
+            return Err(Denied::refuse(format!("{method} is never sent")));
+        }
+        let origin = &target.origin;
+        let same: Vec<&Rule> = self.0.iter().filter(|rule| rule.covers_origin(origin)).collect();
+        if same.is_empty() {
+            return Err(Denied::refuse(format!("no rule allows {origin}; the server's `egress` has to name it")));
+        }
+        let under: Vec<&Rule> = same.into_iter().filter(|rule| path::is_under(&target.path, &rule.prefix)).collect();
+        if under.is_empty() {
+            return Err(Denied::refuse(format!("rules allow {origin}, but not the path {}", quote(&target.path))));
+        }
+        let fits = |rule: &&Rule| rule.methods.is_empty() || rule.methods.iter().any(|allowed| allowed == method);
+        under
+            .into_iter()
+            .find(fits)
+            .ok_or_else(|| Denied::refuse(format!("rules allow {origin}, but not the method {} there", quote(method))))
+    }
+}
