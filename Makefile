@@ -20,6 +20,7 @@ ifdef RUSTY_V8_ARCHIVE
 export RUSTY_V8_ARCHIVE
 build:
 	@scripts/web.sh
+	@scripts/esbuild.sh $(RELEASE)
 	@$(CARGO) build --release --locked -p bulkhead
 	@$(CARGO) build --release --locked -p isolate-worker --bin isolate-worker --features standalone
 	@rm -f $(RELEASE)/libisolate_worker.so
@@ -51,7 +52,7 @@ conformance: build ## the protocol's official suite, both eras, against a server
 	@scripts/conformance.sh
 
 .PHONY: bench
-bench: build ## wall, gateway and fairness beside their peers; writes docs/benchmarks.md, fails where a promise is missed
+bench: build ## wall, gateway, fairness and deploys beside their peers; writes docs/benchmarks.md, fails where a promise is missed
 	@$(CARGO) build --release --locked -p bench-isolate -p bench-gateway
 	@bench/setup.sh
 	@bench/gateway-setup.sh
@@ -59,6 +60,7 @@ bench: build ## wall, gateway and fairness beside their peers; writes docs/bench
 	$$(realpath target/v8/node/bin/node) bench/run.mjs --write-docs || missed=1; \
 	$(RELEASE)/bench-gateway --write-docs || missed=1; \
 	$(RELEASE)/bench-gateway fairness --write-docs || missed=1; \
+	$(RELEASE)/bench-gateway deploy --write-docs || missed=1; \
 	exit $$missed
 
 .PHONY: soak

@@ -76,7 +76,7 @@ call_key=$(field call_key <"$keys")
 # --- its servers -------------------------------------------------------------------------------------------------
 title "deployed for tenant \`demo\`"
 deploy() { # file, server
-  BULKHEAD_KEY=$deploy_key $bulkhead deploy "$1" --server "demo/$2" 2>/dev/null || die "\`$1\` cannot be deployed" "its log is $log"
+  BULKHEAD_KEY=$deploy_key $bulkhead deploy "$1" --server "demo/$2" --accept-surface 2>/dev/null || die "\`$1\` cannot be deployed" "its log is $log"
 }
 for file in examples/*.js; do
   deploy "$file" "$(basename "$file" .js | tr '_.' '--')"
@@ -100,7 +100,7 @@ show() { # server, tool, arguments, expected words, what it is
 show prices double_price '{"price": 45}' '"doublePrice":90' "a good call, with its receipt"
 show hostile-spin run '{}' cpu_limit "loops for ever"
 show hostile-hoard run '{}' memory_limit "eats memory"
-show hostile-metadata run '{}' 'no egress' "reaches for the cloud's metadata address"
+show hostile-metadata run '{}' 'no rule allows' "reaches for the cloud's metadata address"
 
 # --- what to paste -----------------------------------------------------------------------------------------------
 endpoint=$BULKHEAD_URL/demo/prices/mcp

@@ -24,10 +24,20 @@ pub struct Tenant {
 
 impl Host {
     pub async fn start(root: &Path) -> Result<Host> {
-        let program = root.join("target/release/bulkhead");
         let data = root.join(format!("target/bench/host-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&data);
         std::fs::create_dir_all(&data)?;
+        Host::start_on(root, data).await
+    }
+
+    /// Ends it and starts it again on what it kept.
+    pub async fn restart(self, root: &Path) -> Result<Host> {
+        self.server.stop().await;
+        Host::start_on(root, self.data).await
+    }
+
+    async fn start_on(root: &Path, data: PathBuf) -> Result<Host> {
+        let program = root.join("target/release/bulkhead");
         let port = server::free_port()?;
         let mut command = Command::new(&program);
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"]).arg(&data);
@@ -67,6 +77,11 @@ impl Host {
         let file = file.to_str().context("a path that is not UTF-8")?;
         let args = ["deploy", file, "--server", &server, "--boundary", boundary, "--json"];
         self.run(&tenant.deploy_key, &args).await.map(drop)
+    }
+
+    pub async fn deploy_project(&self, tenant: &Tenant, folder: &Path) -> Result<()> {
+        let folder = folder.to_str().context("a path that is not UTF-8")?;
+        self.run(&tenant.deploy_key, &["deploy", folder, "--json"]).await.map(drop)
     }
 
     pub fn target(&self, tenant: &Tenant, server: &str, form: Form) -> Target {

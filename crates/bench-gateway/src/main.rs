@@ -4,6 +4,7 @@
 
 mod call;
 mod cpu;
+mod deploy;
 mod fairness;
 mod host;
 mod load;
@@ -42,6 +43,8 @@ struct Options {
 enum What {
     /// One tenant floods at 50 times its quota; what does another notice?
     Fairness,
+    /// How long is it from `bulkhead deploy` to a call, cold and warm?
+    Deploy,
 }
 
 /// One thread: the generator takes one core at most, whoever is measured.
@@ -50,6 +53,7 @@ async fn main() -> ExitCode {
     let options = Options::parse();
     let outcome = match options.command {
         Some(What::Fairness) => run_fairness(&options).await,
+        Some(What::Deploy) => run_deploy(&options).await,
         None => run_gateway(&options).await,
     };
     match outcome {
@@ -103,6 +107,18 @@ async fn run_fairness(options: &Options) -> Result<bool> {
     }
     fairness.check()?;
     Ok(fairness.promises.iter().all(|promise| promise.kept))
+}
+
+async fn run_deploy(options: &Options) -> Result<bool> {
+    let root = root()?;
+    std::fs::create_dir_all(root.join("target/bench"))?;
+    let deploys = deploy::run(&root, options.quick).await?;
+    deploys.print();
+    std::fs::write(root.join("target/bench/deploy.json"), serde_json::to_string_pretty(&deploys)? + "\n")?;
+    if options.write_docs {
+        deploys.write_docs(&root.join("docs/benchmarks.md"))?;
+    }
+    Ok(deploys.promises.iter().all(|promise| promise.kept))
 }
 
 fn matches(wanted: &str, name: &str) -> bool {

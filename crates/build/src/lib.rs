@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use error::{BuildError, Place, Problem};
+pub use plain::imports_nothing;
 pub use stack::map_stack;
 
 /// Where esbuild is, and what a build may use.

@@ -5,10 +5,16 @@ pub(crate) fn is_javascript(entry: &str) -> bool {
     entry.ends_with(".js") || entry.ends_with(".mjs")
 }
 
-/// Whether none of the words occurs that every import needs. Where one does, esbuild decides.
-pub(crate) fn imports_nothing(source: &str) -> bool {
-    // With an escape a word can be written in other letters, as far as JavaScript allows that.
-    !["import", "require", "from", "\\u"].iter().any(|word| source.contains(word))
+/// Whether nothing in it looks like an import. What looks like one, esbuild decides; one that does not look like it is
+/// refused by the wall, which has nothing to import.
+pub fn imports_nothing(source: &str) -> bool {
+    let follows = |word: &str, next: &[char]| {
+        source.match_indices(word).any(|(at, _)| source[at + word.len()..].trim_start().starts_with(next))
+    };
+    !(follows("import", &['"', '\'', '{', '*', '(', '/', '.'])
+        || source.contains("import ")
+        || follows("from", &['"', '\'', '/'])
+        || follows("require", &['(', '/']))
 }
 
 #[cfg(test)]
@@ -24,11 +30,12 @@ mod tests {
             "export * from './x.js'",
             "export{x}from'./x.js'",
             "const x = require('x')",
-            "r\\u0065quire('x')",
+            "import.meta.url",
         ] {
             assert!(!imports_nothing(source), "{source}");
         }
         assert!(imports_nothing("export default { tools: {} }"));
         assert!(imports_nothing("return input.a + 1"));
+        assert!(imports_nothing("description: 'Takes it from somewhere; important, required.'"));
     }
 }

@@ -1,6 +1,6 @@
 //! The code of a server, built of the author's files, and input for its tools. Read within bounds: a file may have no end.
 
-use ::build::{BuildError, Built, Options, map_stack};
+use ::build::{BuildError, Built, Options, imports_nothing, map_stack};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -29,10 +29,24 @@ impl Source {
     pub fn of_file(path: &Path, most_kb: u64) -> Result<Source, SourceError> {
         let unreadable = |source| SourceError::File(path.to_owned(), source);
         let whole = path.canonicalize().map_err(unreadable)?;
-        let (Some(folder), Some(name)) = (whole.parent(), whole.file_name().and_then(|name| name.to_str())) else {
-            return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
-        };
-        Source::of_project(folder, name, most_kb)
+        let found = whole.metadata().map_err(unreadable)?;
+        if !found.is_file() {
+            let directory = std::io::ErrorKind::IsADirectory.into();
+            return Err(unreadable(if found.is_dir() { directory } else { std::io::Error::other("it is not a file") }));
+        }
+        // Most servers are one file that imports nothing, and are run as they are.
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if [".js", ".mjs"].iter().any(|ending| name.ends_with(ending)) {
+            let bytes = std::fs::File::open(&whole).and_then(|file| read_at_most(file, most_kb)).map_err(unreadable)?;
+            let bytes = bytes.ok_or_else(|| SourceError::TooLarge { file: name.clone(), most: most_kb })?;
+            let not_text = |_| unreadable(std::io::Error::other("it is not UTF-8"));
+            let code = String::from_utf8(bytes).map_err(not_text)?;
+            if imports_nothing(&code) {
+                return Ok(Source::made(code, &name));
+            }
+        }
+        let (folder, name) = (whole.parent().unwrap_or(Path::new("/")), whole.file_name().unwrap_or_default());
+        Source::of_project(folder, &name.to_string_lossy(), most_kb)
     }
 
     pub fn of_project(folder: &Path, entry: &str, most_kb: u64) -> Result<Source, SourceError> {

@@ -138,20 +138,34 @@ fn a_file_that_cannot_be_read_is_64() {
 #[test]
 fn a_file_without_end_is_not_read_to_its_end() {
     let run = bulkhead(["exec", "/dev/zero", "run"]);
+    assert_eq!(run.code, 64);
+    assert_snapshot!(run.stderr, @"
+    error: `/dev/zero` cannot be read
+      caused by: it is not a file
+    ");
+    let dir = Dir::new();
+    std::fs::File::create(dir.path("large.js")).unwrap().set_len(1 << 40).unwrap();
+    let run = bulkhead(["exec", "large.js", "run"]).in_dir(&dir);
     assert_eq!(run.code, 1);
-    assert_snapshot!(run.stderr, @"error: `/dev/zero` is larger than 4096 KiB (`source_kb`)");
+    assert_snapshot!(run.stderr, @"error: `large.js` becomes larger than 4096 KiB (`source_kb`)");
 }
 
 #[test]
-fn typescript_is_told_what_to_do() {
+fn typescript_and_its_imports_are_built() {
     let dir = Dir::new();
-    dir.file("server.ts", "export default {}");
-    let run = bulkhead(["exec", "server.ts", "run"]).in_dir(&dir);
-    assert_eq!(run.code, 64);
-    assert_snapshot!(run.stderr, @"
-    error: `server.ts` is TypeScript, and servers are JavaScript
-    hint: make JavaScript of it first: `esbuild server.ts --bundle --format=esm --outfile=server.js`
-    ");
+    let server = "import { twice } from './twice';\nexport default { tools: { double: { run: ({ price }: { price: number }) => twice(price) } } };";
+    dir.file("server.ts", server);
+    dir.file("twice.ts", "export const twice = (price: number): number => {\n  if (price < 0) throw new Error('negative');\n  return price * 2;\n};");
+    let run = bulkhead(["exec", "server.ts", "double", r#"{"price": 45}"#]).in_dir(&dir);
+    assert_eq!((run.code, run.stdout.trim()), (0, "90"), "{run:?}");
+    // The author's own lines.
+    let run = bulkhead(["exec", "server.ts", "double", r#"{"price": -1}"#]).in_dir(&dir);
+    assert!(run.code == 1 && run.stderr.contains("twice.ts:2:24"), "{run:?}");
+    dir.file("server.ts", "import secret from '../../../../etc/passwd';\nexport default { secret };");
+    let run = bulkhead(["exec", "server.ts", "run", "{}", "--json"]).in_dir(&dir);
+    let error = &json(&run)["error"];
+    assert_eq!((run.code, error["code"].as_str()), (1, Some("build_failed")), "{run:?}");
+    assert!(error["message"].as_str().unwrap().contains("server.ts:1:20"), "{run:?}");
 }
 
 #[test]

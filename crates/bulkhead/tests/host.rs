@@ -30,7 +30,7 @@ fn refused(run: &Run) -> String {
 }
 
 fn deploy(host: &Host, keys: &Keys, file: &str, server: &str) -> String {
-    let made = output(&host.run(&keys.deploy, ["deploy", file, "--server", server, "--json"]));
+    let made = output(&host.run(&keys.deploy, ["deploy", file, "--server", server, "--json", "--accept-surface"]));
     assert_eq!(made.as_object().unwrap().keys().collect::<Vec<_>>(), ["deployment", "server", "url"]);
     assert_eq!(made["url"], format!("{}/{server}/mcp", host.url));
     made["deployment"].as_str().unwrap().to_owned()
@@ -129,7 +129,7 @@ fn break_the_log(data: &str) {
 #[test]
 fn refusals_have_codes() {
     let dir = Dir::new();
-    let host = Host::start(&dir, "");
+    let host = Host::start(&dir, "[limits]\ncpu_ms = 1000\n");
     let (acme, other) = (host.tenant("acme"), host.tenant("other"));
     deploy(&host, &acme, &example("prices.js"), "acme/prices");
     deploy(&host, &acme, &example("hostile/spin.js"), "acme/spin");
@@ -150,10 +150,8 @@ fn refusals_have_codes() {
         refused(&host.run(&acme.deploy, ["deploy", &broken, "--server", "acme/broken", "--json"])),
         "init_failed"
     );
-    let greedy = host.run(
-        &acme.deploy,
-        ["deploy", &example("prices.js"), "--server", "acme/x", "--limit", "cpu_ms=60001", "--json"],
-    );
+    let greedy = host
+        .run(&acme.deploy, ["deploy", &example("prices.js"), "--server", "acme/x", "--limit", "cpu_ms=1001", "--json"]);
     assert_eq!(refused(&greedy), "refused");
     assert_eq!(host.stop().0, Some(0));
 }

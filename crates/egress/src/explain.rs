@@ -57,12 +57,20 @@ pub(crate) fn permit(rules: &Rules, target: &Target, method: &str) -> Result<Str
     rules.find(target, method).map(|rule| rule.to_string())
 }
 
-/// Refuses an address that is written out; `None` for a name.
+/// Refuses what is known without a lookup; `None` for other names.
 pub(crate) fn literal(host: &Host) -> Option<Result<(), Denied>> {
     match host {
+        Host::Name(name) if is_local(name) => {
+            Some(Err(refused(host, "it is a name for the machine itself (RFC 6761)")))
+        }
         Host::Name(_) => None,
         Host::Address(address) => Some(classify(*address).map_err(|forbidden| refused(host, &forbidden.to_string()))),
     }
+}
+
+/// Whatever a resolver says to it.
+fn is_local(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 pub(crate) fn refused(host: &Host, why: &str) -> Denied {

@@ -43,18 +43,19 @@ fn deploy_sends_what_was_asked_for_and_prints_the_url() {
 fn a_file_that_cannot_be_deployed_is_told_apart() {
     let host = always(|| refusal(422, "never", "it came to nobody's ears", None));
     let dir = Dir::new();
-    let (script, typed) = (dir.file("server.js", "nope nope"), dir.file("server.ts", "x"));
+    let (script, typed) = (dir.file("server.js", "nope nope"), dir.file("server.ts", "const x: = 1"));
     let refused = run(&host, ["deploy", &script, "--server", "acme/x", "--json"]);
     assert_eq!((refused.code, output(&refused)["error"]["code"].as_str()), (1, Some("init_failed")));
     assert!(refused.stdout.contains("server.js:1:"), "{refused:?}");
-    for (file, code) in [(typed.as_str(), 64), ("/no/such/file.js", 64), ("/dev/zero", 1)] {
+    for (file, exit, code) in
+        [(typed.as_str(), 1, "build_failed"), ("/no/such/file.js", 64, "bad_file"), ("/dev/zero", 64, "bad_file")]
+    {
         let run = run(&host, ["deploy", file, "--server", "acme/x", "--json"]);
-        assert_eq!(run.code, code, "{run:?}");
-        assert!(output(&run)["error"]["message"].as_str().unwrap().contains(file));
+        assert_eq!((run.code, output(&run)["error"]["code"].as_str()), (exit, Some(code)), "{run:?}");
     }
     std::fs::write(dir.path("bytes.js"), b"\xff\xfe").unwrap();
     let bytes = run(&host, ["deploy", dir.path("bytes.js").to_str().unwrap(), "--server", "acme/x"]);
-    assert!(bytes.code == 64 && bytes.stderr.contains("is not UTF-8"), "{bytes:?}");
+    assert!(bytes.code == 64 && bytes.stderr.contains("it is not UTF-8"), "{bytes:?}");
     assert!(host.asked().is_empty());
 }
 

@@ -39,8 +39,17 @@ pub async fn pools() -> HashMap<String, Arc<Pool>> {
 }
 
 pub async fn start(dir: &Path, settings: Settings, pools: HashMap<String, Arc<Pool>>) -> Running {
+    start_with(dir, settings, pools, None).await
+}
+
+pub async fn start_with(
+    dir: &Path,
+    settings: Settings,
+    pools: HashMap<String, Arc<Pool>>,
+    egress: Option<gateway::Egress>,
+) -> Running {
     let registry = Registry::open(dir).unwrap();
-    let parts = Parts { registry, pools, settings, reloader: None, traces: Traces::off(), egress: None };
+    let parts = Parts { registry, pools, settings, reloader: None, traces: Traces::off(), egress };
     gateway::start(parts, "127.0.0.1:0".parse().unwrap(), Duration::from_secs(5)).await.unwrap()
 }
 
@@ -84,16 +93,33 @@ pub fn tenant_at(host: &Running, name: &str) -> Tenant {
 
 impl Tenant {
     pub async fn deploy(&self, server: &str, boundary: Boundary, source: &str) {
+        self.deploy_with(server, boundary, source, "").await;
+    }
+
+    /// The same, with more in its manifest.
+    pub async fn deploy_with(&self, server: &str, boundary: Boundary, source: &str, more: &str) {
         let limits = Limits { cpu_ms: 1000, ..Limits::default() };
-        let draft = self.draft(server, boundary, limits, source).await;
+        let draft = self.draft_with(server, boundary, limits, source, more).await;
         let new = draft.deployment(self.app.registry(), &self.name, &self.deploy_key);
         self.app.registry().deploy(&host_actor(), new).unwrap();
     }
 
     /// What an author uploads, who has run it once to see what it shows.
     pub async fn draft(&self, server: &str, boundary: Boundary, limits: Limits, source: &str) -> Draft {
+        self.draft_with(server, boundary, limits, source, "").await
+    }
+
+    pub async fn draft_with(
+        &self,
+        server: &str,
+        boundary: Boundary,
+        limits: Limits,
+        source: &str,
+        more: &str,
+    ) -> Draft {
         let permit = policy::permit(&Ask { limits, boundary, jit: false }, &Allowance::default()).unwrap();
-        let more = format!("boundary = \"{}\"\n[limits]\ncpu_ms = {}", boundary.as_str(), permit.limits().cpu_ms);
+        let more =
+            format!("{more}\nboundary = \"{}\"\n[limits]\ncpu_ms = {}", boundary.as_str(), permit.limits().cpu_ms);
         let trial = sandbox::Deployment {
             tenant: self.name.clone(),
             server: server.to_owned(),

@@ -2,6 +2,7 @@
 
 mod drift;
 mod edge;
+mod egress;
 mod host;
 mod legacy;
 mod modern;

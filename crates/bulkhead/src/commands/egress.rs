@@ -1,0 +1,91 @@
+//! `bulkhead egress`: what a server may reach, and why not.
+
+use super::deploy::{list, locked};
+use super::names::{self, Place};
+use super::{print_text, print_value, with_host};
+use crate::client::{Client, ClientError, Connection};
+use ::egress::{BareStar, Decision, Door, Rules, Settings};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// What servers may reach.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    bulkhead egress explain --server acme/prices https://api.example.com/v1/prices\n  \
+    bulkhead egress explain --base https://api.example.com/v1/ http://169.254.169.254/ --json")]
+pub struct Egress {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Explain(Explain),
+}
+
+/// Say whether a request would be let out, and by which rule or for what reason not. Nothing is sent.
+///
+/// With --resolve the name is looked up on this machine, and so are its addresses judged.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    bulkhead egress explain --server acme/prices https://api.example.com/v1/prices\n  \
+    bulkhead egress explain --base api.example.com --method POST https://api.example.com/v1/prices --json")]
+#[command(group(clap::ArgGroup::new("rules").required(true).args(["server", "base"])))]
+struct Explain {
+    /// The address
+    #[arg(value_name = "URL")]
+    address: String,
+    /// By the rules of this server's deployment
+    #[arg(long, value_name = "TENANT/SERVER", value_parser = names::place)]
+    server: Option<Place>,
+    /// By this rule, as a manifest's `egress` has it; may be repeated
+    #[arg(long, value_name = "RULE")]
+    base: Vec<String>,
+    /// The request's method
+    #[arg(long, default_value = "GET")]
+    method: String,
+    /// Look the name up, too
+    #[arg(long)]
+    resolve: bool,
+    /// Print {"decision", "rule", "reason"}
+    #[arg(long)]
+    json: bool,
+}
+
+impl Egress {
+    pub fn run(self, connection: &Connection) -> ExitCode {
+        let Command::Explain(explain) = self.command;
+        with_host(connection, explain.json, async |client| explain.run(client).await)
+    }
+}
+
+impl Explain {
+    async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let entries = match &self.server {
+            Some(place) => self.deployed(client, place).await?,
+            None => self.base.clone(),
+        };
+        let bad_rule = |denied: ::egress::Denied| ClientError::usage("bad_rule", denied.message);
+        let rules = Rules::parse(entries.iter().map(String::as_str), BareStar::Refused).map_err(bad_rule)?;
+        let Decision { allowed, rule, reason } = match self.resolve {
+            true => {
+                let door = Door::serve(Settings::default()).map_err(bad_rule)?;
+                door.explain(&rules, &self.address, &self.method).await
+            }
+            false => ::egress::explain(&rules, &self.address, &self.method),
+        };
+        let decision = if allowed { "allowed" } else { "denied" };
+        if self.json {
+            return Ok(print_value(&json!({ "decision": decision, "rule": rule, "reason": reason })));
+        }
+        let by = rule.map(|rule| format!(" by `{rule}`")).unwrap_or_default();
+        Ok(print_text(&format!("{decision}{by}: {}", super::table::cell(&reason))))
+    }
+
+    async fn deployed(&self, client: &Client, place: &Place) -> Result<Vec<String>, ClientError> {
+        let current = list(client, place).await?.into_iter().find(|entry| entry["current"] == true);
+        let id = current.and_then(|entry| entry["id"].as_str().map(str::to_owned));
+        let id = id.ok_or_else(|| ClientError::refused("not_found", format!("`{place}` has no deployment"), None))?;
+        Ok(locked(client, place, &id).await?.egress.iter().map(ToString::to_string).collect())
+    }
+}

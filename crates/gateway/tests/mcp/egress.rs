@@ -1,0 +1,127 @@
+//! A tool's `fetch`, from the isolate through the door to a real server on loopback, which only a developer's door lets it reach.
+
+use crate::host::{Client, Got, pools, start_with, tenant_at, test};
+use egress::{Dev, Door, Settings as DoorSettings};
+use gateway::{Egress, Settings};
+use policy::Boundary;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// Answers every request with what it was asked, as JSON, and closes.
+async fn upstream() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).await.is_ok() {
+                    head.push(byte[0]);
+                }
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let length =
+                    head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                let mut body = vec![0; length.unwrap_or(0)];
+                let _ = stream.read_exact(&mut body).await;
+                let said = json!({ "head": head, "body": String::from_utf8_lossy(&body) }).to_string();
+                let more = if head.starts_with("GET /large") { "x".repeat(200_000) } else { String::new() };
+                let text = format!(
+                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{said}{more}",
+                    said.len() + more.len()
+                );
+                let _ = stream.write_all(text.as_bytes()).await;
+            });
+        }
+    });
+    port
+}
+
+const SOURCE: &str = r#"export default { tools: {
+    get: { run: async ({ url, init }) => { const r = await fetch(url, init); return { status: r.status, text: (await r.text()).slice(0, 400) }; } },
+    why: { run: async ({ url }) => { try { await fetch(url); return "reached"; } catch (error) { return String(error.cause?.message ?? error.message); } } },
+    large: { run: async ({ url }) => (await (await fetch(url)).text()).length },
+} }"#;
+
+async fn call(client: &Client, tool: &str, arguments: serde_json::Value) -> Got {
+    client.modern("tools/call", json!({ "name": tool, "arguments": arguments })).await
+}
+
+fn text(got: &Got) -> String {
+    got.result()["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_tool_reaches_what_its_manifest_names_and_nothing_else() {
+    test(async {
+        let (port, other) = (upstream().await, upstream().await);
+        let door: Door<Dev> = Door::dev(vec![port, other], DoorSettings::default()).unwrap();
+        let open: Egress = Arc::new(move |pass| door.visit(pass));
+        let dir = tempfile::tempdir().unwrap();
+        let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
+        let tenant = tenant_at(&host, "acme");
+        let rule = format!("egress = [\"http://127.0.0.1:{port}\"]");
+        for boundary in [Boundary::Call, Boundary::Server] {
+            let server = format!("web-{}", boundary.as_str());
+            tenant.deploy_with(&server, boundary, SOURCE, &rule).await;
+            let client = tenant.at(&server);
+            let base = format!("http://127.0.0.1:{port}");
+            let init = json!({ "method": "POST", "body": "a body", "headers": { "x-of": "the tool" } });
+            let got = call(&client, "get", json!({ "url": format!("{base}/path?q=1"), "init": init })).await;
+            let said = text(&got);
+            assert!(said.contains("POST /path?q=1 HTTP/1.1") && said.contains("x-of: the tool"), "{said}");
+            assert!(said.contains("a body"), "{said}");
+            let receipt = &got.result()["_meta"]["bulkhead/receipt"];
+            assert_eq!(receipt["hosts"], json!(["127.0.0.1"]), "{receipt}");
+            let large = text(&call(&client, "large", json!({ "url": format!("{base}/large") })).await);
+            assert!(large.parse::<u32>().unwrap() > 200_000, "{large}");
+            for url in [
+                format!("http://127.0.0.1:{other}/"),
+                "http://127.0.0.1:1/".to_owned(),
+                format!("https://127.0.0.1:{port}/"),
+                format!("http://localhost:{port}/"),
+                "http://169.254.169.254/latest/meta-data/".to_owned(),
+                "http://[::ffff:169.254.169.254]/".to_owned(),
+            ] {
+                let why = text(&call(&client, "why", json!({ "url": url })).await);
+                assert!(why != "reached", "{url}: {why}");
+            }
+        }
+        // Whatever its manifest says.
+        let rule = "egress = [\"http://169.254.169.254\"]";
+        tenant.deploy_with("metadata", Boundary::Call, SOURCE, rule).await;
+        let why = text(&call(&tenant.at("metadata"), "why", json!({ "url": "http://169.254.169.254/" })).await);
+        assert!(why.contains("never reached"), "{why}");
+        tenant.deploy_with("closed", Boundary::Call, SOURCE, "").await;
+        let why = text(&call(&tenant.at("closed"), "why", json!({ "url": format!("http://127.0.0.1:{port}/") })).await);
+        assert!(why != "reached", "{why}");
+        host.shutdown().await;
+    });
+}
+
+#[test]
+fn bytes_count_against_the_quota() {
+    test(async {
+        let port = upstream().await;
+        let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
+        let open: Egress = Arc::new(move |pass| door.visit(pass));
+        let dir = tempfile::tempdir().unwrap();
+        let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
+        let tenant = tenant_at(&host, "acme");
+        let quota = registry::Quota { egress_bytes_per_min: Some(300_000), ..Default::default() };
+        let patch = registry::TenantPatch { quota: Some(quota), ..Default::default() };
+        host.app.registry().update_tenant(&crate::host::host_actor(), "acme", patch).unwrap();
+        tenant.deploy_with("web", Boundary::Call, SOURCE, &format!("egress = [\"http://127.0.0.1:{port}\"]")).await;
+        let client = tenant.at("web");
+        let arguments = json!({ "url": format!("http://127.0.0.1:{port}/large") });
+        assert!(text(&call(&client, "large", arguments.clone()).await).parse::<u32>().is_ok());
+        // The second runs into the end of it, and the third is not even begun.
+        let second = call(&client, "large", arguments.clone()).await;
+        assert_eq!(second.result()["isError"], true, "{second:?}");
+        let third = call(&client, "large", arguments).await;
+        assert_eq!(third.status, 429, "{third:?}");
+        host.shutdown().await;
+    });
+}
