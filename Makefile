@@ -39,6 +39,7 @@ test: prepare ## install what the tests need and run them all
 	@$(CARGO) build --release --locked --workspace --lib --bins --tests
 	@scripts/carrier.sh $(RELEASE)
 	@scripts/build-test.sh
+	@scripts/examples.sh
 	@scripts/types-test.sh
 	@scripts/clients.sh
 	@scripts/test.sh

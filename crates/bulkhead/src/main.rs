@@ -104,6 +104,7 @@ impl Cli {
 }
 
 fn main() -> ExitCode {
+    jail::process::abort_on_panic();
     let parsed = Cli::whole().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let Cli { connection, command } = match parsed {
         Ok(cli) => cli,

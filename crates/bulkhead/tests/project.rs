@@ -277,6 +277,113 @@ fn a_publisher_signs_and_a_second_key_agrees() {
 }
 
 #[test]
+fn a_typescript_project_is_built_and_deployed() {
+    let dir = Dir::new();
+    let path = project(&dir, "search");
+    let write = |file: &str, text: &str| std::fs::write(format!("{path}/{file}"), text).unwrap();
+    let manifest = std::fs::read_to_string(format!("{path}/bulkhead.toml")).unwrap();
+    write("bulkhead.toml", &manifest.replace("server.js", "src/server.ts"));
+    std::fs::create_dir(format!("{path}/src")).unwrap();
+    write("src/server.ts", "import { hello } from './hello';\nexport default { tools: { greet: { run: ({ name }: { name: string }) => hello(name) } } };");
+    write("src/hello.ts", "export const hello = (name: string): string => `Hello, ${name}!`;");
+    let host = Host::start(&dir, "");
+    let keys = host.tenant("acme");
+    let deploy = || host.run(&keys.deploy, ["deploy", &path, "--json"]).now();
+    output(&deploy());
+    let call = host.run(&keys.call, ["call", "acme/search", "greet", r#"{"name": "you"}"#]);
+    assert_eq!((call.code, call.stdout.trim()), (0, "Hello, you!"), "{call:?}");
+    let refused = |run: Run, code: &str, says: &str| {
+        let error = serde_json::from_str::<Value>(&run.stdout).unwrap()["error"].clone();
+        assert_eq!((run.code, error["code"].as_str()), (1, Some(code)), "{run:?}");
+        assert!(error["message"].as_str().unwrap().contains(says), "{run:?}");
+    };
+    // What fails while it initialises is told with the author's own lines.
+    write("src/hello.ts", "type Words = string;\n\nexport const hello: Words = (null as any).words;");
+    refused(deploy(), "init_failed", "src/hello.ts:3:");
+    write("src/hello.ts", "import secret from '../../../secret.json';\nexport const hello = secret;");
+    refused(deploy(), "build_failed", "src/hello.ts:1:20: `../../../secret.json` lies outside of the project");
+    write("src/hello.ts", "import { readFileSync } from 'node:fs';\nexport const hello = readFileSync;");
+    refused(deploy(), "build_failed", "src/hello.ts:1:30");
+    let call = host.run(&keys.call, ["call", "acme/search", "greet", r#"{"name": "you"}"#]);
+    assert_eq!((call.code, call.stdout.trim()), (0, "Hello, you!"), "{call:?}");
+    assert_eq!(host.stop().0, Some(0));
+}
+
+const PETS: &str = r#"
+openapi: 3.1.0
+info: { title: Pets, version: "1" }
+paths:
+  /pets/{id}:
+    get:
+      operationId: getPet
+      summary: One pet
+      parameters: [{ name: id, in: path, required: true, schema: { type: integer } }]
+      responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
+    delete:
+      operationId: deletePet
+      parameters: [{ name: id, in: path, required: true, schema: { type: integer } }]
+      responses: { "204": { description: gone } }
+"#;
+
+#[test]
+fn a_specification_is_deployed_and_drifts_like_code() {
+    let dir = Dir::new();
+    let file = dir.file("pets.yaml", PETS);
+    let host = Host::start(&dir, "");
+    let keys = host.tenant("acme");
+    let deploy = |args: &[&str]| {
+        let args = ["deploy", &file, "--server", "acme/pets", "--json"].into_iter().chain(args.iter().copied());
+        host.run(&keys.deploy, args).now()
+    };
+    let code = |run: &Run| serde_json::from_str::<Value>(&run.stdout).unwrap()["error"]["code"].clone();
+    assert_eq!(code(&deploy(&[])), "build_failed", "it names no server");
+    let here = ["--base-url", "http://127.0.0.1:1/v1"];
+    output(&deploy(&[&here[..], &["--exclude", "deletePet"]].concat()));
+    let tools = output(&host.run(&keys.call, ["tools", "acme/pets", "--json"]));
+    let names: Vec<_> = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["getPet"]);
+    assert_eq!(tools["tools"][0]["annotations"]["readOnlyHint"], true);
+    // Egress is locked to the base URL, and this one is never reached.
+    let call = host.run(&keys.call, ["call", "acme/pets", "getPet", r#"{"id": 7}"#]);
+    assert!(call.code == 1 && call.stderr.contains("127.0.0.1 is never reached"), "{call:?}");
+    let explained = |url: &str| {
+        let run = host.run(&keys.deploy, ["egress", "explain", "--server", "acme/pets", url, "--json"]);
+        output(&run)["decision"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(explained("http://127.0.0.1:1/v1/pets/7"), "denied");
+    // One operation more is drift, and so is where it leads.
+    let more = deploy(&here);
+    assert_eq!(code(&more), "surface_drift", "{more:?}");
+    output(&deploy(&[&here[..], &["--accept-surface"]].concat()));
+    let moved = deploy(&["--base-url", "https://pets.example/v1"]);
+    assert!(moved.stdout.contains("surface_drift"), "{moved:?}");
+    output(&deploy(&["--base-url", "https://pets.example/v1", "--accept-surface"]));
+    let diff = host.run(&keys.deploy, ["diff", "acme/pets"]);
+    assert!(diff.stdout.contains(r#"+ host "https://pets.example/v1/""#), "{diff:?}");
+    assert!(diff.stdout.contains(r#"+ endpoint "getPet: GET https://pets.example/v1/pets/{id}""#), "{diff:?}");
+    assert_eq!(explained("https://pets.example/v1/pets/7"), "allowed");
+    assert_eq!(explained("https://pets.example/v2/pets/7"), "denied");
+    assert_eq!(explained("https://pets.example.evil.example/v1/"), "denied");
+    assert_eq!(host.stop().0, Some(0));
+}
+
+#[test]
+fn egress_is_explained_without_a_deployment() {
+    let explain = |args: &[&str]| {
+        let run = bulkhead(["egress", "explain", "--json"].into_iter().chain(args.iter().copied())).now();
+        output(&run)
+    };
+    let allowed = explain(&["--base", "https://api.example.com/v1/", "https://api.example.com/v1/x"]);
+    assert_eq!((&allowed["decision"], &allowed["rule"]), (&json!("allowed"), &json!("https://api.example.com/v1/")));
+    for url in ["http://169.254.169.254/", "http://2852039166/", "http://localhost/", "http://[::1]/", "http://10.0.0.1/"] {
+        let base = url.trim_end_matches('/');
+        let base = if base.contains("2852039166") { "http://169.254.169.254" } else { base };
+        assert_eq!(explain(&["--base", base, url])["decision"], "denied", "{url}");
+    }
+    assert_eq!(bulkhead(["egress", "explain", "--base", "*", "http://a.example"]).code, 64);
+}
+
+#[test]
 fn every_key_of_the_manifest_is_in_the_docs() {
     let docs = std::fs::read_to_string(root().join("docs/authoring.md")).unwrap();
     let reference = bundle::Manifest::reference();

@@ -5,8 +5,10 @@
 // web:     makeAbort(), formatError(error), inspect(value)
 // surface: surface.js, what reads a default export
 // client:  client.js, what a call may have of its client
-// Gives back what the worker calls: adopt(default export) → surface as JSON, call(…), abort(id).
-(function runtime(native, web, surface, client) {
+// rpc:     rpc.js, the client of servers that speak the protocol themselves
+// sdk, handler: sdk.js and handler.js, how such servers are spoken to
+// Gives back what the worker calls: adopt(default export) → surface as JSON or the promise of it, call(…), abort(id).
+(function runtime(native, web, surface, client, rpc, sdk, handler) {
   "use strict";
 
   const { parse, stringify } = JSON;
@@ -36,18 +38,34 @@
   const empty = () => setPrototypeOf([], null);
   const servers = empty();
 
-  function adopt(exported) {
-    const { server, surface: shown } = surface(exported);
+  // The face of a server that speaks the protocol itself; undefined for one that is described by its export.
+  function faceOf(exported) {
+    if ((typeof exported !== "object" && typeof exported !== "function") || exported === null) return undefined;
+    if (exported.tools !== undefined || exported.resources !== undefined || exported.prompts !== undefined) return undefined;
+    return sdk.recognises(exported) ? sdk : handler.recognises(exported) ? handler : undefined;
+  }
+
+  function keep({ server, surface: shown }) {
     push(servers, server);
     return shown;
   }
 
+  function adoptMade(exported) {
+    const face = faceOf(exported);
+    return face === undefined ? keep(surface.read(exported)) : then(face.adopt(exported), keep);
+  }
+
+  function adopt(exported) {
+    // Any other function is a tool. It is told what SDKs tell such functions: the era of the protocol.
+    if (typeof exported !== "function" || exported.name !== "createServer") return adoptMade(exported);
+    return then(promiseResolve(NewPromise, exported({ era: "legacy" })), adoptMade);
+  }
+
   // A bare script has one tool, and answers to whatever it is called.
   function adoptScript(run) {
-    const surface = adopt({ tools: { run: { description: "A script.", run } } });
-    const server = servers[servers.length - 1];
-    server.script = mapGet(server.tools, "run");
-    return surface;
+    const read = surface.read({ tools: { run: { description: "A script.", run } } });
+    read.server.script = mapGet(read.server.tools, "run");
+    return keep(read);
   }
 
   // --- calls -------------------------------------------------------------------------------------------------
@@ -119,6 +137,7 @@
     if (operation === "tool") return server.script ?? mapGet(server.tools, name);
     if (operation === "prompt") return mapGet(server.prompts, name);
     if (operation === "complete") return (input, ctx) => complete(server, input, ctx);
+    if (server.read !== undefined) return (_input, ctx) => server.read(name, ctx);
     const fixed = mapGet(server.resources, name);
     if (fixed !== undefined) return (_input, ctx) => withText(fixed({ __proto__: null, uri: name, variables: {} }, ctx));
     for (let i = 0; i < server.templates.length; i++) {
@@ -183,6 +202,7 @@
   }
 
   function complete(server, input, ctx) {
+    if (server.complete !== undefined) return then(server.complete(input, ctx), suggestions);
     const { ref, argument, context } = input;
     const run = findCompleter(server, ref, argument);
     if (run === null) return missing;
@@ -221,7 +241,8 @@
 
   function fail(id, error) {
     if (asked) mapDelete(signals, id);
-    native.fail(id, "tool_error", web.formatError(error));
+    const failure = rpc.failureOf(error);
+    native.fail(id, failure?.code ?? "tool_error", failure?.message ?? web.formatError(error));
   }
 
   // Trusted code in place of a tenant's, by which a fresh process rehearses a call before it is sealed.
@@ -257,6 +278,7 @@
   }
 
   function abort(id) {
+    rpc.cancel(id);
     const known = mapGet(signals, id);
     if (known === undefined) {
       mapSet(signals, id, true);

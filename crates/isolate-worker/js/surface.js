@@ -1,7 +1,8 @@
 // What a server's default export says of itself: its handlers, and the description that clients are shown.
 // Evaluated once, in the base zygote, before any tenant's code; what it needs later is captured here.
 //
-// Gives read(exported) → { server, surface }: the handlers, and the description as JSON.
+// Gives read(exported, listed?) → { server, surface }: the handlers, and the description as JSON.
+// `listed` is what a server that finds its resources itself says of them.
 (function surface() {
   "use strict";
 
@@ -176,6 +177,24 @@
     return { resources, resourceTemplates };
   }
 
+  function listedResources(entries, key) {
+    const shown = empty();
+    for (let i = 0; i < entries.length; i++) {
+      const entry = plain(entries[i], `\`${key}[${i}]\``) ?? refuse(`\`${key}[${i}]\` is missing`);
+      const uri = text(entry[key], `\`${key}\` of a resource`) ?? refuse(`a resource has no \`${key}\``);
+      const where = `resource \`${uri}\``;
+      push(shown, {
+        [key]: uri,
+        name: text(entry.name, `${where}: \`name\``) ?? uri,
+        ...described(entry, where),
+        mimeType: text(entry.mimeType, `${where}: \`mimeType\``),
+        annotations: plain(entry.annotations, `${where}: \`annotations\``),
+        size: key === "uri" ? size(entry.size, `${where}: \`size\``) : undefined,
+      });
+    }
+    return shown;
+  }
+
   // Functions within `parameters` are no JSON, so they do not show.
   function argumentCompleters(parameters, where) {
     const completers = new NewMap();
@@ -215,7 +234,7 @@
     return undefined;
   }
 
-  function read(exported) {
+  function read(exported, listed) {
     if (typeof exported === "function") exported = { tools: { run: { run: exported } } };
     if (typeof exported !== "object" || exported === null) {
       refuse("the module has no default export that is a server: `export default { tools: { … } }`");
@@ -228,9 +247,18 @@
       // By the prompt's name, then by the argument's.
       completers: new NewMap(),
       script: undefined,
+      // Of a server that finds resources and suggestions itself.
+      read: undefined,
+      complete: undefined,
     };
     const tools = readTools(exported, server.tools);
-    const { resources, resourceTemplates } = readResources(exported, server);
+    const { resources, resourceTemplates } =
+      listed === undefined
+        ? readResources(exported, server)
+        : {
+            resources: listedResources(listed.resources, "uri"),
+            resourceTemplates: listedResources(listed.templates, "uriTemplate"),
+          };
     const prompts = readPrompts(exported, server);
     if (tools.length + resources.length + resourceTemplates.length + prompts.length === 0) {
       refuse("the server offers no tool, resource or prompt");
@@ -246,10 +274,10 @@
       resources,
       resourceTemplates,
       prompts,
-      completions: completes(server, prompts),
+      completions: listed === undefined ? completes(server, prompts) : listed.completions,
     });
     return { server, surface };
   }
 
-  return read;
+  return { __proto__: null, read };
 });

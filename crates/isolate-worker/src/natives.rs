@@ -114,6 +114,8 @@ pub fn natives<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8:
     set(scope, object, "progress", progress)?;
     set(scope, object, "ask", ask)?;
     set(scope, object, "hostCallOf", host_call_of)?;
+    set(scope, object, "asyncContext", async_context)?;
+    set(scope, object, "setAsyncContext", set_async_context)?;
     Some(object)
 }
 

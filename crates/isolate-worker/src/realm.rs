@@ -118,7 +118,12 @@ impl Realm {
         let natives = natives::natives(scope).ok_or("out of memory")?.into();
         let surface = make(scope, "bulkhead:surface", include_str!("../js/surface.js"), &[])?;
         let client = make(scope, "bulkhead:client", include_str!("../js/client.js"), &[natives])?;
-        let parts = [natives, web.into(), surface, client];
+        let rpc = make(scope, "bulkhead:rpc", include_str!("../js/rpc.js"), &[natives])?;
+        let offer = make(scope, "bulkhead:offer", include_str!("../js/offer.js"), &[rpc, surface])?;
+        let form = make(scope, "bulkhead:form", include_str!("../js/form.js"), &[])?;
+        let sdk = make(scope, "bulkhead:sdk", include_str!("../js/sdk.js"), &[rpc, offer, form])?;
+        let handler = make(scope, "bulkhead:handler", include_str!("../js/handler.js"), &[web.into(), rpc, offer])?;
+        let parts = [natives, web.into(), surface, client, rpc, sdk, handler];
         let made = make(scope, "bulkhead:runtime", include_str!("../js/runtime.js"), &parts)?;
         let made: v8::Local<v8::Object> = made.try_into().map_err(|_| "the runtime gave no object")?;
 

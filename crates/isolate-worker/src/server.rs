@@ -23,26 +23,10 @@ pub fn load(engine: &mut Engine, load: &Load, source: &[u8]) -> Result<String, S
 fn adopt(engine: &mut Engine, realm: &Realm, name: &str, source: &str) -> Result<String, String> {
     let (module, is_script) = compile(engine, realm, name, source)?;
     evaluate(engine, realm, &module)?;
+    let surface = read_surface(engine, realm, &module, is_script)?;
     v8::scope!(let scope, &mut engine.isolate);
     let context = v8::Local::new(scope, &realm.context);
     let scope = &mut v8::ContextScope::new(scope, context);
-    v8::tc_scope!(let scope, scope);
-    let surface = (|| {
-        let module = v8::Local::new(scope, &module);
-        let namespace: v8::Local<v8::Object> = module.get_module_namespace().try_into().ok()?;
-        let key = v8::String::new(scope, "default")?;
-        let exported = namespace.get(scope, key.into())?;
-        let adopt = v8::Local::new(scope, if is_script { &realm.adopt_script } else { &realm.adopt });
-        let receiver = v8::undefined(scope).into();
-        adopt.call(scope, receiver, &[exported])
-    })();
-    let surface = match surface {
-        Some(surface) => surface.to_rust_string_lossy(scope),
-        None => {
-            let error = scope.exception();
-            return Err(describe(scope, realm, error));
-        }
-    };
     // Timers of the initialisation never fire in a call, and its stray rejections are not a call's.
     let clear = v8::Local::new(scope, &realm.clear_timers);
     let receiver = v8::undefined(scope).into();
@@ -51,6 +35,46 @@ fn adopt(engine: &mut Engine, realm: &Realm, name: &str, source: &str) -> Result
         state.rejections.clear();
     }
     Ok(surface)
+}
+
+/// What the default export offers. One that speaks the protocol itself is asked, which takes a few turns.
+fn read_surface(
+    engine: &mut Engine,
+    realm: &Realm,
+    module: &v8::Global<v8::Module>,
+    is_script: bool,
+) -> Result<String, String> {
+    let promise = {
+        v8::scope!(let scope, &mut engine.isolate);
+        let context = v8::Local::new(scope, &realm.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        v8::tc_scope!(let scope, scope);
+        let surface = (|| {
+            let module = v8::Local::new(scope, module);
+            let namespace: v8::Local<v8::Object> = module.get_module_namespace().try_into().ok()?;
+            let key = v8::String::new(scope, "default")?;
+            let exported = namespace.get(scope, key.into())?;
+            let adopt = v8::Local::new(scope, if is_script { &realm.adopt_script } else { &realm.adopt });
+            let receiver = v8::undefined(scope).into();
+            adopt.call(scope, receiver, &[exported])
+        })();
+        let Some(surface) = surface else {
+            let error = scope.exception();
+            return Err(describe(scope, realm, error));
+        };
+        match v8::Local::<v8::Promise>::try_from(surface) {
+            Ok(promise) => v8::Global::new(scope, promise),
+            Err(_) => return Ok(surface.to_rust_string_lossy(scope)),
+        }
+    };
+    await_promise(engine, realm, &promise, "the server leaves `connect`, `initialize` or a list request unanswered")?;
+    v8::scope!(let scope, &mut engine.isolate);
+    let context = v8::Local::new(scope, &realm.context);
+    let scope = &mut v8::ContextScope::new(scope, context);
+    let surface = v8::Local::new(scope, &promise).result(scope);
+    // Never code of the tenant's: what was resolved with is a string, or nothing of ours.
+    let surface: v8::Local<v8::String> = surface.try_into().map_err(|_| "the server has no surface".to_owned())?;
+    Ok(surface.to_rust_string_lossy(scope))
 }
 
 /// As a module; if that does not parse or exports no server, as the body of a function of `input` and `ctx`.
@@ -136,13 +160,23 @@ fn evaluate(engine: &mut Engine, realm: &Realm, module: &v8::Global<v8::Module>)
             }
         }
     };
+    await_promise(engine, realm, &promise, "top-level await")
+}
+
+/// Runs what is ready and what timers bring until the promise is fulfilled; `what` is said to wait if that can never be.
+fn await_promise(
+    engine: &mut Engine,
+    realm: &Realm,
+    promise: &v8::Global<v8::Promise>,
+    what: &str,
+) -> Result<(), String> {
     loop {
         engine.isolate.perform_microtask_checkpoint();
         let wait = {
             v8::scope!(let scope, &mut engine.isolate);
             let context = v8::Local::new(scope, &realm.context);
             let scope = &mut v8::ContextScope::new(scope, context);
-            let promise = v8::Local::new(scope, &promise);
+            let promise = v8::Local::new(scope, promise);
             match promise.state() {
                 v8::PromiseState::Fulfilled => return Ok(()),
                 v8::PromiseState::Rejected => {
@@ -159,7 +193,7 @@ fn evaluate(engine: &mut Engine, realm: &Realm, module: &v8::Global<v8::Module>)
             if promise.state() == v8::PromiseState::Pending { wait } else { continue }
         };
         if wait < 0.0 {
-            return Err("initialisation waits for something that can never happen (top-level await)".to_owned());
+            return Err(format!("initialisation waits for something that can never happen ({what})"));
         }
         // The host says nothing while a server loads, so this only sleeps; its time limit ends a long sleep.
         let pause = Duration::from_millis(wait.clamp(1.0, 1000.0) as u64);

@@ -13,6 +13,7 @@ use std::os::fd::IntoRawFd;
 
 /// Takes the place of the carrier's `main`. The control channel is standard input.
 pub fn main() -> i32 {
+    jail::process::abort_on_panic();
     match prepare() {
         Ok((engine, channel, sealing)) => zygote::run(engine, channel, sealing),
         Err(reason) => {

@@ -314,6 +314,17 @@ fn set_disposition(signal: i32, disposition: libc::sighandler_t) -> Result<(), E
     Ok(())
 }
 
+/// From here on a panic ends the process: it is a bug that should be loud, and must never unwind into V8.
+///
+/// Not `panic = "abort"` in the profile: tests cannot have that, so everything would be compiled twice.
+pub fn abort_on_panic() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort();
+    }));
+}
+
 /// `exit_group` without handlers, buffers or destructors.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit does not return and runs nothing of this process.

@@ -71,9 +71,10 @@ pub fn package(flags: &Deploy) -> Result<Package, ClientError> {
     for entry in &made.report.entries {
         talk(&entry.to_string());
     }
-    let Converted { endpoints, secrets, module, description, tools, .. } = made;
+    let Converted { name, endpoints, secrets, module, description, tools, .. } = made;
     talk(&format!("{tools} operations become tools"));
     let mut manifest = toml::Table::new();
+    manifest.insert("name".to_owned(), name.into());
     let hosts: Result<BTreeSet<String>, _> = endpoints.iter().map(|endpoint| rule(&endpoint.base_url)).collect();
     let list = |words: BTreeSet<String>| toml::Value::Array(words.into_iter().map(toml::Value::from).collect());
     manifest.insert("egress".to_owned(), list(hosts.map_err(|denied| refused(denied.message))?));

@@ -56,7 +56,8 @@ impl Package {
     }
 
     pub fn without_manifest(flags: &Deploy, source: Source, mut text: toml::Table) -> Result<Package, ClientError> {
-        let Some(name) = flags.server.as_ref().and_then(|target| target.server.clone()) else {
+        let own = text.get("name").and_then(toml::Value::as_str).map(str::to_owned);
+        let Some(name) = flags.server.as_ref().and_then(|target| target.server.clone()).or(own) else {
             let message = "a single file has no name; write `--server TENANT/NAME`";
             return Err(ClientError::usage("bad_name", message));
         };
