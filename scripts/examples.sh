@@ -25,5 +25,5 @@ for example in examples/*/package-lock.json; do
       die "npm could not install the packages of $from: $(tail -n 1 "$to/npm.log")"
     echo "$stamp" >"$to/stamp"
   fi
-  cp "$from/"*.ts "$to"
+  cp "$from/"*.ts "$from/bulkhead.toml" "$to"
 done

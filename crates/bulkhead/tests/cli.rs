@@ -132,7 +132,7 @@ fn a_file_that_cannot_be_read_is_64() {
     ");
     let folder = bulkhead(["exec", ".", "run", "{}", "--json"]).in_dir(&dir);
     assert_eq!(folder.code, 64);
-    assert_snapshot!(folder.stdout, @r#"{"error":{"code":"bad_file","hint":null,"message":"`.` cannot be read: Is a directory (os error 21)"}}"#);
+    assert_snapshot!(folder.stdout, @r#"{"error":{"code":"bad_file","hint":null,"message":"`.` cannot be read: is a directory"}}"#);
 }
 
 #[test]

@@ -284,7 +284,10 @@ fn a_typescript_project_is_built_and_deployed() {
     let manifest = std::fs::read_to_string(format!("{path}/bulkhead.toml")).unwrap();
     write("bulkhead.toml", &manifest.replace("server.js", "src/server.ts"));
     std::fs::create_dir(format!("{path}/src")).unwrap();
-    write("src/server.ts", "import { hello } from './hello';\nexport default { tools: { greet: { run: ({ name }: { name: string }) => hello(name) } } };");
+    write(
+        "src/server.ts",
+        "import { hello } from './hello';\nexport default { tools: { greet: { run: ({ name }: { name: string }) => hello(name) } } };",
+    );
     write("src/hello.ts", "export const hello = (name: string): string => `Hello, ${name}!`;");
     let host = Host::start(&dir, "");
     let keys = host.tenant("acme");
@@ -306,6 +309,28 @@ fn a_typescript_project_is_built_and_deployed() {
     refused(deploy(), "build_failed", "src/hello.ts:1:30");
     let call = host.run(&keys.call, ["call", "acme/search", "greet", r#"{"name": "you"}"#]);
     assert_eq!((call.code, call.stdout.trim()), (0, "Hello, you!"), "{call:?}");
+    assert_eq!(host.stop().0, Some(0));
+}
+
+/// The examples with their packages, as `scripts/examples.sh` leaves them.
+#[test]
+fn servers_of_the_official_sdk_are_deployed_as_they_are() {
+    let dir = Dir::new();
+    let host = Host::start(&dir, "");
+    let keys = host.tenant("acme");
+    for name in ["sdk-v1", "sdk-v2", "fetch-handler"] {
+        let path = root().join("target/examples").join(name).to_string_lossy().into_owned();
+        let made = output(&host.run(&keys.deploy, ["deploy", &path, "--json"]));
+        let server = made["server"].as_str().unwrap();
+        let tools = output(&host.run(&keys.call, ["tools", server, "--json"]));
+        let names: Vec<_> =
+            tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert!(names.contains(&"temperature"), "{name}: {names:?}");
+        let call = host.run(&keys.call, ["call", server, "temperature", r#"{"city": "Oslo"}"#]);
+        assert_eq!(call.code, 0, "{name}: {call:?}");
+        let wrong = host.run(&keys.call, ["call", server, "temperature", r#"{"city": 1}"#, "--json"]);
+        assert_eq!(wrong.code, 1, "{name}: {wrong:?}");
+    }
     assert_eq!(host.stop().0, Some(0));
 }
 
@@ -375,7 +400,9 @@ fn egress_is_explained_without_a_deployment() {
     };
     let allowed = explain(&["--base", "https://api.example.com/v1/", "https://api.example.com/v1/x"]);
     assert_eq!((&allowed["decision"], &allowed["rule"]), (&json!("allowed"), &json!("https://api.example.com/v1/")));
-    for url in ["http://169.254.169.254/", "http://2852039166/", "http://localhost/", "http://[::1]/", "http://10.0.0.1/"] {
+    for url in
+        ["http://169.254.169.254/", "http://2852039166/", "http://localhost/", "http://[::1]/", "http://10.0.0.1/"]
+    {
         let base = url.trim_end_matches('/');
         let base = if base.contains("2852039166") { "http://169.254.169.254" } else { base };
         assert_eq!(explain(&["--base", base, url])["decision"], "denied", "{url}");
