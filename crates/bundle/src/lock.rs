@@ -132,11 +132,12 @@ pub enum LockError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this is step {} and replaces {}; what is to come is step {}, and it replaces {}",
-    .found.number, named(.found.previous), .wanted.number, named(.wanted.previous)
+    .found.0, named(.found.1), .wanted.0, named(.wanted.1)
 )]
 pub struct Replayed {
-    pub found: Step,
-    pub wanted: Step,
+    /// The step's number, and the lock that it replaces.
+    pub found: (u64, Option<Digest>),
+    pub wanted: (u64, Option<Digest>),
 }
 
 fn named(digest: Option<Digest>) -> String {
@@ -241,8 +242,7 @@ impl Lock {
 
     /// Refuses a lock that was made for another step than the one that is to come.
     pub fn follows(&self, number: u64, previous: Option<Digest>) -> Result<(), Replayed> {
-        let wanted = Step { number, previous, accepts: None };
-        let found = Step { accepts: None, ..self.step.clone() };
+        let (found, wanted) = ((self.step.number, self.step.previous), (number, previous));
         if found == wanted { Ok(()) } else { Err(Replayed { found, wanted }) }
     }
 

@@ -103,8 +103,12 @@ struct EgressBudget(Vec<Arc<Account>>);
 impl egress::Budget for EgressBudget {
     fn spend(&self, bytes: u64) -> bool {
         let now = Instant::now();
+        let mut left = true;
         // Everybody pays, also where somebody else has nothing left.
-        self.0.iter().fold(true, |left, account| account.lock().spend_egress(bytes, now) && left)
+        for account in &self.0 {
+            left &= account.lock().spend_egress(bytes, now);
+        }
+        left
     }
 }
 

@@ -73,7 +73,8 @@ async fn files_are_those_of_the_lock() {
     in_time(async {
         let stage = Stage::new().await;
         let order = stage.draft("prices", "// new", "").order(&stage.registry, &stage.acme.deploy);
-        let edits: [(&str, &dyn Fn(&mut Value)); 4] = [
+        type Edit<'a> = (&'a str, &'a dyn Fn(&mut Value));
+        let edits: [Edit<'_>; 4] = [
             ("missing", &|order| drop(order["files"].as_object_mut().unwrap().remove("server.js"))),
             ("no manifest", &|order| drop(order["files"].as_object_mut().unwrap().remove("bulkhead.toml"))),
             ("additional", &|order| order["files"]["more.js"] = json!("")),
