@@ -68,7 +68,7 @@ fn wrong_types() {
 #[test]
 fn wrong_values() {
     let text = "name = \"Weather App\"\ndescription = \"a\\u202eb\"\nentry = \"../server.js\"\nwall = \"microvm\"\nboundary = \"sesion\"\n\
-                egress = [\"https://api.example.com/v1\", \"API.example.com\", \"*.com\", \"127.1\", \"a.b:0\", \"::1\", \"bücher.de\",\n\
+                egress = [\"ftp://api.example.com/v1/x\", \"API.example.com\", \"*.com\", \"127.1\", \"a.b:0\", \"::1\", \"bücher.de\",\n\
                 \x20 \"a.b\", \"a.b\"]\nsecrets = [\"token\", \"A\", \"A\"]\n[limits]\ncpu_ms = 0\nmemory_mb = 1.5\nhost_calls = -1\n\
                 log_kb = 99999999999999999999999\n";
     assert_snapshot!(refused(text), @r#"
@@ -77,7 +77,7 @@ fn wrong_values() {
     3:9: entry: `../server.js` leads out of the project, a path below it is needed
     4:8: wall: `microvm` is not `isolate`; there is no other so far
     5:12: boundary: `sesion` is none of `call`, `session`, `server`, `tenant`; did you mean `session`?
-    6:11: egress: `https://api.example.com/v1` has a scheme, a host name is needed; write `api.example.com`
+    6:11: egress: `ftp://api.example.com/v1/x` has a scheme that is neither https nor http
     6:41: egress: `API.example.com` has capital letters; write `api.example.com`
     6:60: egress: `*.com` leaves too much open; two parts are needed after `*.`
     6:69: egress: `127.1` is a number and no IPv4 address; such as `192.0.2.1`

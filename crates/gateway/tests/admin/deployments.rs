@@ -150,12 +150,12 @@ async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
           }
         }
         "#);
-        assert_snapshot!(deploy("egress = [\"api.example.com\"]").await, @r#"
+        assert_snapshot!(deploy("secrets = [\"API_TOKEN\"]").await, @r#"
         422 {
           "error": {
             "code": "refused",
             "hint": null,
-            "message": "`egress`: compartments have no network yet, so it must be empty"
+            "message": "`secrets`: this host keeps no secrets yet, so it must be empty"
           }
         }
         "#);
