@@ -79,7 +79,7 @@ fn on_a_full_disk() {
     // What is there can be read.
     assert!(registry.directory().keys.contains_key(&token_hash(acme.call_key.expose())));
     assert_eq!(&registry.bundle("acme", "prices", &deployed.id).unwrap().source[..], b"return 1");
-    assert_eq!(registry.keys(Some("acme")).unwrap().len(), 3);
+    assert_eq!(registry.keys(Some("acme")).unwrap().len(), 4);
 
     // Calls are kept in memory until no more fit.
     let mut kept = 0;

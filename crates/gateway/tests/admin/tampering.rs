@@ -95,6 +95,28 @@ async fn files_are_those_of_the_lock() {
     .await;
 }
 
+/// A body of the size that is allowed must not become many times that in memory.
+#[tokio::test]
+async fn many_small_things_are_not_taken() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let order = stage.draft("prices", "// new", "").order(&stage.registry, &stage.acme.deploy);
+        let with = |part: &str, value: Value| {
+            let mut order = order.clone();
+            order[part] = value;
+            order
+        };
+        let many: Value = vec![json!([]); 1 << 20].into();
+        for order in [with("lock", many.clone()), with("seal", many)] {
+            assert_eq!(send(&stage, order).await.code(), "bad_body");
+        }
+        let files: serde_json::Map<_, _> = (0..100_000).map(|n| (n.to_string(), json!(""))).collect();
+        assert_eq!(send(&stage, with("files", files.into())).await.code(), "bad_body");
+        assert_eq!(stage.wall.asked(), 0);
+    })
+    .await;
+}
+
 /// Whoever holds a deploy key can seal anything, but not a lock that says something else than its manifest.
 #[tokio::test]
 async fn the_lock_follows_from_the_manifest() {

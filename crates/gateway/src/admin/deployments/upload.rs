@@ -6,10 +6,12 @@ use axum::http::StatusCode;
 use bundle::{Drift, KeyId, Lock, MacKey, Refused, Seal, canonical};
 use bytes::Bytes;
 use registry::{Deployment, Directory, NewDeployment, Next, Registry, RegistryError, Role};
-use serde::Deserialize;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -17,11 +19,47 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub struct DeploymentOrder {
     #[schema(value_type = schema::Lock)]
-    lock: Value,
+    lock: Box<RawValue>,
     #[schema(value_type = schema::Seal)]
-    seal: Value,
+    seal: Box<RawValue>,
     /// Text of each file that the lock names, by its path: the code, and `bulkhead.toml`.
+    #[serde(deserialize_with = "few")]
     files: BTreeMap<String, String>,
+}
+
+/// What is parsed takes many times its length; a lock has at most half of this.
+const MOST_JSON: usize = 2 << 20;
+const MOST_FILES: usize = 1000;
+
+/// A small value takes little of a body and much of the memory, so they are counted while they are read.
+fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    struct Few;
+    impl<'de> Visitor<'de> for Few {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "at most {MOST_FILES} files")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut files = BTreeMap::new();
+            while let Some((path, text)) = map.next_entry()? {
+                files.insert(path, text);
+                if files.len() > MOST_FILES {
+                    return Err(A::Error::custom(format!("there are more than {MOST_FILES} files")));
+                }
+            }
+            Ok(files)
+        }
+    }
+    deserializer.deserialize_map(Few)
+}
+
+fn parsed(text: &RawValue) -> Result<Value, Error> {
+    if text.get().len() > MOST_JSON {
+        return Err(Error::bad_body(format!("a lock or a seal has more than {MOST_JSON} bytes")));
+    }
+    serde_json::from_str(text.get()).map_err(|error| Error::bad_body(error.to_string()))
 }
 
 /// An upload whose seal, files and manifest agree.
@@ -43,8 +81,8 @@ pub enum Accepted {
 
 impl Upload {
     pub fn read(order: DeploymentOrder, tenant: &str, server: &str, registry: &Registry) -> Result<Upload, Error> {
-        let lock = Lock::parse(&canonical(&order.lock)).map_err(|error| refused(&error.into()))?;
-        let seal = seal(&order.seal)?;
+        let lock = Lock::parse(&canonical(&parsed(&order.lock)?)).map_err(|error| refused(&error.into()))?;
+        let seal = seal(&parsed(&order.seal)?)?;
         if lock.server.as_str() != server {
             let message = format!("the lock is for the server `{}`, this is `{server}`", lock.server);
             return Err(refused(&Refused::Differs(message)));
