@@ -159,6 +159,10 @@ impl Rules {
         Ok(Rules(rules))
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The rule that lets this through, or what is missing.
     pub fn find(&self, target: &Target, method: &str) -> Result<&Rule, Denied> {
         if method_forbidden(method) {

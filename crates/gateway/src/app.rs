@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use axum::response::Response;
 use bundle::Lock;
 use bytes::Bytes;
-use egress::{Budget, Pass, Visit, Watch};
+use egress::{Pass, Visit, Watch};
 use http::{HeaderMap, StatusCode, header};
 use policy::{Allowance, Boundary};
 use registry::{AuditEvent, Deployment, Directory, Manifest, Registry, Tenant, ToolLine};
@@ -269,9 +269,11 @@ impl App {
         surface
     }
 
-    /// The door to the network for one call, if this host has one.
-    pub(crate) fn visit(self: &Arc<App>, offer: &Offer, budget: Arc<dyn Budget>) -> Option<Visit> {
-        let open = self.egress.as_ref()?;
+    /// The door to the network for one call, if this host has one and the server may go anywhere: most may not, and
+    /// their calls should not pay for it.
+    pub(crate) fn visit(self: &Arc<App>, offer: &Offer, admission: &Admission) -> Option<Visit> {
+        let open = self.egress.as_ref().filter(|_| !offer.rules.is_empty())?;
+        let budget = admission.egress();
         let app = self.clone();
         let watch: Watch = Arc::new(move |record| app.metrics.egress(record));
         let pass = Pass::new(&offer.record.tenant, &offer.record.id, offer.rules.clone());

@@ -4,6 +4,9 @@
 //! executable, takes over before its `main`, and never gives control back: no runtime of the carrier ever runs.
 //! The crate that is built as such a library says `isolate_engine::entry!(its_main)` once.
 //!
+//! No `forbid(unsafe_code)` here: entry point, interposed libc calls and memory layout are `unsafe` by nature, and this
+//! crate is where they are kept. Every block says why it holds (clippy denies one that does not).
+//!
 //! V8 is started single-threaded, with its single-threaded platform: a process that is to be forked
 //! with a live isolate must not have other threads.
 

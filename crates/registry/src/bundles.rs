@@ -43,7 +43,7 @@ impl Registry {
                 approval.verify(&lock, id.as_str(), &key).map_err(|error| damaged(&error))?;
             }
             let source = files.remove(lock.entry.as_str()).unwrap_or_default();
-            Ok(Bundle { lock, seal, source })
+            Ok(Bundle { lock, source })
         })
     }
 }

@@ -139,6 +139,10 @@ impl Registry {
         })
     }
 
+    pub fn deployment(&self, tenant: &str, server: &str, id: &str) -> Result<Deployment, RegistryError> {
+        self.database().read(|connection| deployment_of(connection, tenant, server, id))
+    }
+
     /// Newest first.
     pub fn deployments(&self, tenant: &str, server: &str) -> Result<Vec<Deployment>, RegistryError> {
         server_of(&self.directory(), tenant, server)?;

@@ -62,7 +62,6 @@ pub struct Next {
 #[derive(Clone, Debug)]
 pub struct Bundle {
     pub lock: Lock,
-    pub seal: Seal,
     /// The code.
     pub source: Bytes,
 }

@@ -290,15 +290,11 @@ pub async fn get(
 ) -> Result<Json<DeploymentDetail>, Error> {
     let found = asker.server(&admin.app.registry().directory(), &tenant, &server)?;
     asker.role(Role::Deploy)?;
-    let (deployments, (lock, seal)) = {
-        let id = id.clone();
-        admin
-            .registry(move |registry| {
-                Ok((registry.deployments(&tenant, &server)?, registry.lock(&tenant, &server, &id)?))
-            })
-            .await?
-    };
-    let deployment = deployments.into_iter().find(|entry| entry.id == id).ok_or_else(Error::not_found)?;
+    let (deployment, (lock, seal)) = admin
+        .registry(move |registry| {
+            Ok((registry.deployment(&tenant, &server, &id)?, registry.lock(&tenant, &server, &id)?))
+        })
+        .await?;
     let current = found.current.as_ref().is_some_and(|current| current.id == deployment.id);
     let view = DeploymentView::of(&deployment, current);
     let (lock, seal) = (lock.value(), seal.value());
@@ -323,11 +319,9 @@ pub async fn activate(
     let active = admin
         .registry(move |registry| {
             let _alone = alone;
-            let deployments = registry.deployments(&tenant, &server)?;
+            let wanted = registry.deployment(&tenant, &server, &id)?;
             // What was allowed when it was deployed need not be allowed today.
-            if let Some(wanted) = deployments.iter().find(|deployment| deployment.id == id)
-                && let Err(refusal) = policy::permit(&ask(&wanted.manifest), &allowance)
-            {
+            if let Err(refusal) = policy::permit(&ask(&wanted.manifest), &allowance) {
                 return Ok(Err(refused(&refusal)));
             }
             registry.activate(&actor, &tenant, &server, &id).map(Ok)

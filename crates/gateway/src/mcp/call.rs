@@ -8,6 +8,7 @@ use crate::auth::Caller;
 use crate::observe::{CallSeen, Trace, Value};
 use crate::quota::Admission;
 use bytes::Bytes;
+use egress::Visit;
 use policy::Limits;
 use registry::{AuditEvent, CallEvent, Tenant};
 use sandbox::{Code, Failure, Operation, Receipt, Request};
@@ -103,7 +104,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         server: job.offer.record.server.clone(),
         call: call.clone(),
         line,
-        visit: app.visit(&job.offer, job.ticket.admission.egress()),
+        visit: app.visit(&job.offer, &job.ticket.admission),
     });
     let mut account = Account { app, job: &job, call: &call, start: Instant::now(), trace: Some(trace) };
     let suspended = async {
@@ -121,6 +122,8 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
             return Done { end: End::NeedsInput(wanted), receipt: None, call };
         }
     };
+    // What it still fetches is for nobody.
+    host.visit.iter().for_each(Visit::close);
     if let Err(failure) = &answer.outcome
         && failure.code == Code::SurfaceDrift
     {

@@ -267,7 +267,10 @@ impl Host for CallHost {
                         let reply = reply.map(|reply| HostReply { meta: reply.meta, body: reply.body });
                         reply.map_err(|denied| refusal(denied.code.as_str(), &denied.message))
                     }
-                    None => Err(refusal("egress_denied", "this host has no way to the network")),
+                    None => {
+                        self.app.metrics.egress_denied();
+                        Err(refusal("egress_denied", "no rule allows this: the server's `egress` names nothing"))
+                    }
                 },
             }
         })

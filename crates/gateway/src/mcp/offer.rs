@@ -65,7 +65,7 @@ impl Offers {
 impl Offer {
     fn load(registry: &Registry, record: Arc<Deployment>, allowance: &Allowance) -> Result<Offer, OfferError> {
         let surface = Surface::read(&record.surface)?;
-        let Bundle { lock, source, .. } = registry.bundle(&record.tenant, &record.server, &record.id)?;
+        let Bundle { lock, source } = registry.bundle(&record.tenant, &record.server, &record.id)?;
         let sandboxed = sandboxed(&record.tenant, &record.id, source, &lock, allowance)?;
         let rules = Arc::new(rules(&lock).map_err(OfferError::Egress)?);
         let mut server_info = surface.extra.clone();

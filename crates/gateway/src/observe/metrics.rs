@@ -135,13 +135,22 @@ impl Metrics {
         Metrics { registry: Mutex::new(registry), ..metrics }
     }
 
+    /// A request of a server that may go nowhere.
+    pub fn egress_denied(&self) {
+        self.decided("denied");
+    }
+
+    fn decided(&self, decision: &'static str) {
+        self.egress.get_or_create(&Decision { decision }).inc();
+    }
+
     pub fn egress(&self, record: &egress::Record) {
         let decision = match (record.allowed, record.failed.is_some()) {
             (false, _) => "denied",
             (true, true) => "failed",
             (true, false) => "ok",
         };
-        self.egress.get_or_create(&Decision { decision }).inc();
+        self.decided(decision);
         for (direction, bytes) in [("up", record.bytes_up), ("down", record.bytes_down)] {
             self.egress_bytes.get_or_create(&Direction { direction }).inc_by(bytes);
         }

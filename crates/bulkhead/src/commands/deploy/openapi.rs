@@ -127,9 +127,15 @@ fn beside(path: &Path) -> Result<(BTreeMap<String, Vec<u8>>, String), ClientErro
             if kind.is_dir() && prefix.matches('/').count() < 8 {
                 left.push((path, format!("{prefix}{name}/")));
             } else if kind.is_file() && is_specification(&path) {
-                files.entry(format!("{prefix}{name}")).or_insert(read(&path).unwrap_or_default());
+                // One that it refers to is missed by name, the others are nobody's business.
+                if let Ok(bytes) = read(&path) {
+                    files.entry(format!("{prefix}{name}")).or_insert(bytes);
+                }
             }
         }
+    }
+    if files.len() >= MOST_FILES {
+        talk(&format!("of the files beside it, {MOST_FILES} were looked at and no more"));
     }
     Ok((files, root))
 }
