@@ -60,6 +60,9 @@ pub struct Manager {
     owner: Owner,
 }
 
+/// Others tidy up at the same time, and not for ever.
+const MOST_TRIES: u32 = 100;
+
 impl Manager {
     /// Finds the place and prepares it. With version 2 this may move the calling process to a leaf of its own,
     /// because a group cannot hold processes and divide resources at once.
@@ -90,11 +93,21 @@ impl Manager {
         if limits.cpu_percent.is_some() && !self.place.cpu {
             return Err(Error::GroupCpu);
         }
-        // Again each time: while it is empty, anyone who tidies up may remove it.
-        self.place.prepare()?;
         let directory = self.owner.directory(name);
-        let paths = self.place.parents().into_iter().map(|parent| parent.join(&directory));
-        Group::create(self.place.kind, paths.collect(), limits)
+        let mut tries = 0;
+        loop {
+            // Again each time: while it is empty, anyone who tidies up may remove it, also between these two.
+            let made = self.place.prepare().and_then(|()| {
+                let paths = self.place.parents().into_iter().map(|parent| parent.join(&directory));
+                Group::create(self.place.kind, paths.collect(), limits)
+            });
+            match made {
+                Err(Error::Group { source, .. }) if source.kind() == io::ErrorKind::NotFound && tries < MOST_TRIES => {
+                    tries += 1;
+                }
+                made => return made,
+            }
+        }
     }
 
     /// Kills and removes the groups of host processes that are gone. Returns how many there were.

@@ -12,11 +12,12 @@ use crate::pidfd::PidFd;
 use crate::process::{self, Fork, exit_now, fork_with_pidfd, set_no_new_privs};
 use crate::seccomp::{Filter, PolicyName};
 use crate::trial::{self, Finding};
-use crate::{cgroup, landlock, limits, root};
+use crate::{cgroup, landlock, limits, program, root};
 
 /// The walls that stand on the jail.
 const JAILED: &[&str] = &["isolate", "process"];
 const ISOLATE: &[&str] = &["isolate"];
+const PROCESS: &[&str] = &["process"];
 /// Good to have; each start says in its receipt whether it was there.
 const NONE: &[&str] = &[];
 
@@ -86,6 +87,7 @@ pub fn probe() -> Report {
         check("seccomp", JAILED, seccomp),
         check("landlock", NONE, landlock_version),
         check("process descriptors", ISOLATE, process_descriptors),
+        check("list of processes", PROCESS, || list_of_processes(&plan)),
         check("whole jail", JAILED, || whole_jail(&plan)),
         control_groups(),
     ]);
@@ -151,6 +153,18 @@ fn process_descriptors() -> Finding {
     pidfd.kill()?;
     process::wait(child.pid)?;
     Ok("fork, name, clock and kill by descriptor".to_owned())
+}
+
+/// A new `/proc`, which many containers do not allow inside of them.
+fn list_of_processes(plan: &Plan) -> Finding {
+    enter(plan)?;
+    if let Side::Outer { init } = fork_init()? {
+        // Init answers; this process only has to live as long.
+        process::wait(init)?;
+        exit_now(0)
+    }
+    program::try_list()?;
+    Ok("a new /proc can be mounted".to_owned())
 }
 
 /// All of it together, as a worker starts.

@@ -35,6 +35,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("cannot place `/{}` in the jail", target.display())]
+    Place {
+        target: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("cannot limit {name} to `{value}`")]
     Limit {
         name: &'static str,
@@ -84,6 +90,22 @@ pub enum Error {
     },
     #[error("cannot install the system call filter `{policy}`: thread `{thread}` cannot take it")]
     FilterThread { policy: &'static str, thread: i64 },
+    #[error("cannot set up the network of the jail: {step} failed")]
+    Network {
+        step: &'static str,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot hand a descriptor out of the jail")]
+    HandOut(#[source] io::Error),
+    #[error("cannot enter the folder in which the program starts")]
+    Folder(#[source] io::Error),
+    #[error("cannot read `{file}`")]
+    Itself {
+        file: &'static str,
+        #[source]
+        source: io::Error,
+    },
     #[error("cannot start the program")]
     Exec(#[source] io::Error),
     #[error("cannot fork")]

@@ -19,16 +19,27 @@ pub(crate) enum Use {
     Read,
     Run,
     Write,
+    WriteAndRun,
+    /// Reading from a device and writing to it, and no more.
+    Device,
+}
+
+/// What landlock says to TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tcp {
+    Denied,
+    /// There is a network namespace around, with nothing in it.
+    Anywhere,
 }
 
 /// Denies everything landlock can deny but these uses of these places. Returns the same as [`deny_all`].
-pub(crate) fn allow_only(places: &[(&Path, Use)]) -> Result<u32, Error> {
-    enforced(restrict(places).map_err(Error::Landlock)?)
+pub(crate) fn allow_only(places: &[(&Path, Use)], tcp: Tcp) -> Result<u32, Error> {
+    enforced(restrict(places, tcp).map_err(Error::Landlock)?)
 }
 
 /// Denies everything landlock can deny. Returns the interface version in force, 0 when this kernel has none.
 pub(crate) fn deny_all() -> Result<u32, Error> {
-    enforced(restrict(&[]).map_err(Error::Landlock)?)
+    enforced(restrict(&[], Tcp::Denied).map_err(Error::Landlock)?)
 }
 
 fn enforced(status: RestrictionStatus) -> Result<u32, Error> {
@@ -39,17 +50,21 @@ fn enforced(status: RestrictionStatus) -> Result<u32, Error> {
     }
 }
 
-fn restrict(places: &[(&Path, Use)]) -> Result<RestrictionStatus, RulesetError> {
-    let mut ruleset = Ruleset::default()
-        .handle_access(AccessFs::from_all(NEWEST))?
-        .handle_access(AccessNet::from_all(NEWEST))?
-        .scope(Scope::from_all(NEWEST))?
-        .create()?;
+fn restrict(places: &[(&Path, Use)], tcp: Tcp) -> Result<RestrictionStatus, RulesetError> {
+    let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
+    if tcp == Tcp::Denied {
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    let mut ruleset = ruleset.scope(Scope::from_all(NEWEST))?.create()?;
     for (path, used) in places {
+        // Sockets with a path that somebody outside made are not for programs in a jail, wherever they lie.
+        let all = AccessFs::from_all(NEWEST) & !AccessFs::ResolveUnix;
         let rights = match used {
             Use::Read => AccessFs::ReadFile | AccessFs::ReadDir,
             Use::Run => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
-            Use::Write => AccessFs::from_all(NEWEST) & !AccessFs::Execute,
+            Use::Write => all & !AccessFs::Execute,
+            Use::WriteAndRun => all,
+            Use::Device => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate,
         };
         // A place that cannot be opened is one that nothing is allowed on. On a file the rights of folders fall away.
         if let Ok(place) = PathFd::new(path) {
@@ -70,7 +85,7 @@ mod tests {
         let itself = std::env::current_exe().expect("this program");
         let found = trial::attempt(|| {
             process::set_no_new_privs()?;
-            let abi = allow_only(&[(&itself, Use::Read)])?;
+            let abi = allow_only(&[(&itself, Use::Read)], Tcp::Denied)?;
             Ok(format!("{} {}", abi == 0 || File::open("/etc/passwd").is_err(), File::open(&itself).is_ok()))
         });
         assert_eq!(found.expect("a child"), Ok("true true".to_owned()));

@@ -7,7 +7,8 @@
 //! 2. [`confine::confine`]: empty read-only root, limits, no capabilities, no new privileges, landlock;
 //! 3. [`seccomp::Filter::install`]: the zygote's filter, and after every [`process::fork_with_pidfd`] the child's own on top.
 //!
-//! A program that is started and not forked gets its jail from [`program::Jail`].
+//! A program that is started and not forked gets its jail from [`program::Jail`], and one that starts others from
+//! [`program::Tree`].
 //!
 //! The host uses [`pidfd`], [`socket`], [`cgroup`], [`image`] and [`doctor`].
 //!

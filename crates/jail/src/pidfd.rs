@@ -45,12 +45,17 @@ impl PidFd {
 
     /// Sends SIGKILL. A process that is gone already is fine.
     pub fn kill(&self) -> Result<(), Error> {
+        self.signal(libc::SIGKILL)
+    }
+
+    /// Sends any signal, in the same way.
+    pub(crate) fn signal(&self, signal: libc::c_int) -> Result<(), Error> {
         // SAFETY: the null pointer asks for the siginfo that kill(2) would send.
         let sent = check_long(unsafe {
             libc::syscall(
                 libc::SYS_pidfd_send_signal,
                 libc::c_long::from(self.0.as_raw_fd()),
-                libc::c_long::from(libc::SIGKILL),
+                libc::c_long::from(signal),
                 std::ptr::null::<libc::siginfo_t>(),
                 0 as libc::c_long,
             )

@@ -12,12 +12,14 @@ use crate::error::PolicyError;
 use crate::symbols;
 
 /// Every policy file by the name that `extends` uses.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 7] = [
     ("isolate-base", include_str!("../policies/isolate-base.toml")),
     ("isolate-call", include_str!("../policies/isolate-call.toml")),
     ("isolate-serve", include_str!("../policies/isolate-serve.toml")),
     ("isolate-zygote", include_str!("../policies/isolate-zygote.toml")),
     ("program", include_str!("../policies/program.toml")),
+    ("tree", include_str!("../policies/tree.toml")),
+    ("tree-in-group", include_str!("../policies/tree-in-group.toml")),
 ];
 
 #[derive(Debug, Deserialize)]
@@ -31,11 +33,19 @@ struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleText {
-    syscall: String,
+    syscall: Calls,
     #[serde(default)]
     args: Vec<ArgumentText>,
     only: Option<Mode>,
     reason: String,
+}
+
+/// Several may share their conditions and their reason.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Calls {
+    One(String),
+    Several(Vec<String>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,6 +55,7 @@ struct ArgumentText {
     bits: u8,
     equals: Value,
     ignoring: Option<Value>,
+    looking_at: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -105,18 +116,26 @@ pub(crate) fn rules(policy: &str) -> Result<Vec<Rule>, PolicyError> {
 /// One file by itself: the policy it extends, and its own rules.
 pub(crate) fn parse(text: &str) -> Result<(Option<String>, Vec<Rule>), PolicyError> {
     let file: File = toml::from_str(text)?;
-    let rules = file.rules.into_iter().map(rule).collect::<Result<_, _>>()?;
+    let mut rules = Vec::with_capacity(file.rules.len());
+    for text in &file.rules {
+        let calls = match &text.syscall {
+            Calls::One(call) => std::slice::from_ref(call),
+            Calls::Several(calls) => calls,
+        };
+        for call in calls {
+            rules.push(rule(call, text)?);
+        }
+    }
     Ok((file.extends, rules))
 }
 
-fn rule(text: RuleText) -> Result<Rule, PolicyError> {
+fn rule(syscall: &str, text: &RuleText) -> Result<Rule, PolicyError> {
     if text.reason.trim().is_empty() {
-        return Err(PolicyError::NoReason(text.syscall));
+        return Err(PolicyError::NoReason(syscall.to_owned()));
     }
-    let number = symbols::syscall(&text.syscall).ok_or_else(|| PolicyError::UnknownSyscall(text.syscall.clone()))?;
-    let arguments =
-        text.args.iter().map(|argument| self::argument(&text.syscall, argument)).collect::<Result<_, _>>()?;
-    Ok(Rule { syscall: text.syscall, number, arguments, only: text.only })
+    let number = symbols::syscall(syscall).ok_or_else(|| PolicyError::UnknownSyscall(syscall.to_owned()))?;
+    let arguments = text.args.iter().map(|argument| self::argument(syscall, argument)).collect::<Result<_, _>>()?;
+    Ok(Rule { syscall: syscall.to_owned(), number, arguments, only: text.only })
 }
 
 fn argument(syscall: &str, text: &ArgumentText) -> Result<Argument, PolicyError> {
@@ -127,7 +146,12 @@ fn argument(syscall: &str, text: &ArgumentText) -> Result<Argument, PolicyError>
         _ => return Err(impossible()),
     };
     let value = number(&text.equals)?;
-    let ignored = text.ignoring.as_ref().map_or(Ok(0), number)?;
+    let ignored = match (&text.ignoring, &text.looking_at) {
+        (Some(_), Some(_)) => return Err(impossible()),
+        (_, Some(bits)) => !number(bits)? & whole,
+        (Some(bits), None) => number(bits)?,
+        (None, None) => 0,
+    };
     // A bit that is compared and ignored, or lies beyond the argument, is a slip of the pen.
     if text.index > 5 || value & ignored != 0 || (value | ignored) & !whole != 0 {
         return Err(impossible());

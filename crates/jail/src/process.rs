@@ -1,5 +1,6 @@
 //! Forking, waiting and the life of one process.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -79,6 +80,16 @@ pub(crate) fn set_dumpable(on: bool) -> Result<(), Error> {
 
 pub(crate) fn set_no_new_privs() -> Result<(), Error> {
     set_attribute("no_new_privs", libc::PR_SET_NO_NEW_PRIVS, 1)
+}
+
+/// The name that lists of processes show.
+pub(crate) fn set_name(name: &CStr) -> Result<(), Error> {
+    // SAFETY: a string with a terminating zero that outlives the call; the kernel reads at most 16 bytes of it.
+    check(unsafe {
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong)
+    })
+    .map_err(|source| Error::Attribute { name: "name", source })?;
+    Ok(())
 }
 
 /// `prctl` with one number. Unused arguments are zero, as the kernel demands for some options.
@@ -282,6 +293,11 @@ pub fn reset_signals() -> Result<(), Error> {
             _ => set_disposition(signal, libc::SIG_DFL)?,
         }
     }
+    unblock_signals()
+}
+
+/// No signal waits any more.
+pub(crate) fn unblock_signals() -> Result<(), Error> {
     // SAFETY: sigset_t is plain bits; sigemptyset gives it its proper empty value before it is used.
     let emptied = unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();

@@ -1,20 +1,56 @@
 //! A program in a jail of its own: namespaces, a root that shows only what it is given, limits, no capabilities, a
 //! system call filter, three pipes. For programs that are started, and not forked from a zygote.
 //!
-//! Three processes take part. The host forks the *outer* one, which enters the namespaces, forks the first process of
-//! the new pid namespace, and then only waits: for the end of that process, or of the host. The first process
-//! furnishes its root, gives everything up and becomes the program.
+//! There are two kinds. [`Jail`] holds one process that reads files and talks over pipes. [`Tree`] holds whatever a
+//! program of others starts: processes, threads, sockets in a network of its own.
+//!
+//! The host forks the *outer* process, which enters the namespaces, forks the first process of the new pid namespace,
+//! and then only waits: for the end of that process, or of the host. The first process furnishes its root and gives
+//! everything up. In a [`Jail`] it becomes the program. In a [`Tree`] it forks the program, collects whatever ends in
+//! there, and ends with the program; then the kernel ends the rest.
+//!
+//! Both waiting processes of a tree let go of the host's memory, which they were forked with, so that they neither hold
+//! pages that the host has long changed nor keep its secrets beside the program.
+//!
+//! # What holds a tree
+//!
+//! - Namespaces of its own: user, mount, pid, network, ipc, uts, cgroup. Inside it is uid 1000 with no capability at all and
+//!   no way to gain one; outside it is the user who started the host, or the one that root names.
+//! - Its root is empty and read-only but for its mounts; landlock says the same a second time.
+//! - The filter `policies/tree.toml` is a list of what is allowed; all else is answered with "no such system call".
+//! - A [`crate::cgroup`] for memory, processes and CPU of all together, where one can be had. Without one the kernel bounds
+//!   processes by the user namespace, each process by its own limits, and the host has to measure memory and CPU
+//!   ([`Child::usage`]) and to kill; the filter then also refuses shared memory that no process would show.
+//!   [`Child::held`] says which it is.
+//!
+//! # What it does not hide
+//!
+//! - `/proc/self/mountinfo` tells the paths of the host's folders that are mounted.
+//! - Before Linux has landlock's ninth interface, a socket with a path in a folder that is mounted can be connected to.
+//! - A file that is [`Content::Hidden`] shows again when somebody on the host puts another one in its place.
+//! - Without a control group the kernel's own memory, such as full sockets, counts nowhere.
 
+mod ballast;
 mod child;
+mod fresh;
 mod furnish;
+mod init;
 mod inside;
+mod network;
+mod piece;
+mod system;
+mod tree;
+mod usage;
 
-use std::ffi::CString;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 pub use child::{Child, End};
+pub use system::system;
+pub use tree::{Bounds, Held, Holder, Tree};
+pub use usage::Usage;
 
 use crate::namespaces::Plan;
 use crate::seccomp::{Filter, PolicyName};
@@ -30,21 +66,36 @@ pub struct Jail {
     pub reads_as: Option<u32>,
 }
 
-/// One thing below the root.
+/// One thing below the root. What lies inside of another comes after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Where it is inside: absolute, without `.` and `..`.
+    /// Where it is inside: absolute, without `.` and `..`. In a folder of the host the place must be there already;
+    /// nothing is ever made there.
     pub target: PathBuf,
     pub content: Content,
 }
 
-/// Never with set-user-id bits, and never with devices.
+/// Never with set-user-id bits, and with devices only as [`Content::Devices`] says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A file or folder of the host, read-only. The program must be `executable`, all else should not.
     Host { source: PathBuf, executable: bool },
-    /// An empty folder to write to, in memory. It counts beside the memory of the program.
-    Scratch { bytes: u64 },
+    /// The same to write to. What is written belongs to the user that the program runs as on the host.
+    Shared { source: PathBuf, executable: bool },
+    /// An empty folder to write to, in memory. It counts beside the memory of the program, unless a control group
+    /// counts both.
+    Scratch { bytes: u64, files: u64, executable: bool },
+    /// The processes of the jail (`/proc`), read-only. Of the machine it shows what the jail has: its processors, its
+    /// memory; whatever else the kernel has there is empty.
+    Proc,
+    /// `/dev` with the null, zero, full and two random devices, the links to the own descriptors, and a small `shm`.
+    Devices,
+    /// A symbolic link.
+    Link { to: PathBuf },
+    /// A small file with this in it. Read-only, unless it lies in a scratch folder.
+    Text { bytes: Vec<u8> },
+    /// Nothing, over a file or folder of the host that is mounted already.
+    Hidden,
 }
 
 /// What the kernel enforces on the program, beside what [`Child::watch`] does.
@@ -69,6 +120,8 @@ pub enum SpawnError {
     Mount { target: PathBuf, why: &'static str },
     #[error("a program, an argument or a variable has a zero byte in it")]
     Zero,
+    #[error("the number of processes cannot be bounded: the jail would run as root's user without a control group")]
+    Unbounded,
     #[error("the jail cannot be prepared")]
     Prepare(#[from] crate::Error),
     #[error("the jail needs pipes, which cannot be made")]
@@ -85,46 +138,39 @@ impl Jail {
     /// Any thread of any process may call this, and may end before the program does. The program ends with this
     /// process, however that ends, and when the [`Child`] is dropped.
     pub fn spawn(&self, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<Child, SpawnError> {
-        self.check_mounts()?;
-        let zero = |text: &str| CString::new(text).map_err(|_| SpawnError::Zero);
-        let arguments = [program].into_iter().chain(arguments.iter().copied()).map(zero);
-        let variables = environment.iter().map(|(name, value)| zero(&format!("{name}={value}")));
         let start = inside::Start {
-            plan: self.plan()?,
+            plan: plan(self.reads_as)?,
             filter: Filter::load(PolicyName::Program, true)?,
-            mounts: self.mounts.iter().map(furnish::Piece::new).collect::<Result<_, _>>()?,
+            pieces: piece::pieces(&self.mounts, self.limits.data_bytes)?,
             limits: self.limits,
-            program: zero(program)?,
-            arguments: arguments.collect::<Result<_, _>>()?,
-            environment: variables.collect::<Result<_, _>>()?,
+            command: inside::Command::new(program, arguments, environment)?,
+            tree: None,
         };
-        Child::fork(&start)
+        Child::fork(&start, None)
     }
+}
 
-    fn plan(&self) -> Result<Plan, SpawnError> {
-        let plan = Plan::for_this_process()?;
-        Ok(match self.reads_as {
-            Some(user) if plan.user_namespace && plan.drop_to.is_some() => {
-                Plan { drop_to: (user != 0).then_some(user), ..plan }
-            }
-            _ => plan,
-        })
+/// Whether a tree could have its `/proc` here, in a new pid namespace.
+pub(crate) fn try_list() -> Result<(), crate::Error> {
+    furnish::processes(true).map(drop)
+}
+
+/// As whom the program runs. Root's way in is tried once: trying costs as much as a jail.
+fn plan(reads_as: Option<u32>) -> Result<Plan, SpawnError> {
+    static OF_ROOT: OnceLock<Plan> = OnceLock::new();
+    // SAFETY: geteuid has no arguments and cannot fail.
+    let known = if unsafe { libc::geteuid() } == 0 { OF_ROOT.get() } else { None };
+    let plan = match known {
+        Some(plan) => *plan,
+        None => Plan::for_this_process()?,
+    };
+    if plan.drop_to.is_some() {
+        let _ = OF_ROOT.set(plan);
     }
-
-    /// Nothing may be mounted inside of something of the host: its mount point would have to be made there.
-    fn check_mounts(&self) -> Result<(), SpawnError> {
-        for (index, mount) in self.mounts.iter().enumerate() {
-            let wrong = |why| Err(SpawnError::Mount { target: mount.target.clone(), why });
-            let mut parts = mount.target.components();
-            let rooted = parts.next() == Some(Component::RootDir);
-            if !rooted || mount.target == Path::new("/") || !parts.all(|part| matches!(part, Component::Normal(_))) {
-                return wrong("the path is not absolute and plain");
-            }
-            let others = self.mounts.iter().enumerate().filter(|(other, _)| *other != index);
-            if others.into_iter().any(|(_, other)| mount.target.starts_with(&other.target)) {
-                return wrong("something else is mounted there");
-            }
+    Ok(match reads_as {
+        Some(user) if plan.user_namespace && plan.drop_to.is_some() => {
+            Plan { drop_to: (user != 0).then_some(user), ..plan }
         }
-        Ok(())
-    }
+        _ => plan,
+    })
 }

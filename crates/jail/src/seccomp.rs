@@ -18,12 +18,22 @@ pub enum PolicyName {
     IsolateServe,
     /// Any program of one process that reads files and talks over pipes ([`crate::program`]).
     Program,
+    /// Any program with whatever it starts ([`crate::program::Tree`]).
+    Tree,
+    /// The same in a control group.
+    TreeInGroup,
 }
 
 impl PolicyName {
     /// Every policy.
-    pub const ALL: [PolicyName; 4] =
-        [PolicyName::IsolateZygote, PolicyName::IsolateCall, PolicyName::IsolateServe, PolicyName::Program];
+    pub const ALL: [PolicyName; 6] = [
+        PolicyName::IsolateZygote,
+        PolicyName::IsolateCall,
+        PolicyName::IsolateServe,
+        PolicyName::Program,
+        PolicyName::Tree,
+        PolicyName::TreeInGroup,
+    ];
 
     /// The name of its file.
     pub fn as_str(self) -> &'static str {
@@ -32,6 +42,8 @@ impl PolicyName {
             PolicyName::IsolateCall => "isolate-call",
             PolicyName::IsolateServe => "isolate-serve",
             PolicyName::Program => "program",
+            PolicyName::Tree => "tree",
+            PolicyName::TreeInGroup => "tree-in-group",
         }
     }
 }
@@ -122,7 +134,7 @@ impl Filter {
 /// without when it says that it does not.
 fn otherwise(name: PolicyName) -> SeccompAction {
     match name {
-        PolicyName::Program => SeccompAction::Errno(libc::ENOSYS as u32),
+        PolicyName::Program | PolicyName::Tree | PolicyName::TreeInGroup => SeccompAction::Errno(libc::ENOSYS as u32),
         _ => SeccompAction::KillProcess,
     }
 }

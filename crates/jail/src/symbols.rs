@@ -1,73 +1,48 @@
 //! The names that policy files may use, and their numbers on this architecture.
 
-/// The number of a system call. Only those that some policy names are known.
-pub(crate) fn syscall(name: &str) -> Option<i64> {
-    let number = match name {
-        "arch_prctl" => libc::SYS_arch_prctl,
-        "brk" => libc::SYS_brk,
-        "clock_gettime" => libc::SYS_clock_gettime,
-        "clock_nanosleep" => libc::SYS_clock_nanosleep,
-        "clone" => libc::SYS_clone,
-        "close" => libc::SYS_close,
-        "close_range" => libc::SYS_close_range,
-        "dup3" => libc::SYS_dup3,
-        "epoll_create1" => libc::SYS_epoll_create1,
-        "epoll_ctl" => libc::SYS_epoll_ctl,
-        "epoll_pwait" => libc::SYS_epoll_pwait,
-        "eventfd2" => libc::SYS_eventfd2,
-        "execve" => libc::SYS_execve,
-        "exit" => libc::SYS_exit,
-        "exit_group" => libc::SYS_exit_group,
-        "fcntl" => libc::SYS_fcntl,
-        "fstat" => libc::SYS_fstat,
-        "futex" => libc::SYS_futex,
-        "getcwd" => libc::SYS_getcwd,
-        "getdents64" => libc::SYS_getdents64,
-        "getpid" => libc::SYS_getpid,
-        "getppid" => libc::SYS_getppid,
-        "getrandom" => libc::SYS_getrandom,
-        "getrusage" => libc::SYS_getrusage,
-        "gettid" => libc::SYS_gettid,
-        "lseek" => libc::SYS_lseek,
-        "madvise" => libc::SYS_madvise,
-        "mmap" => libc::SYS_mmap,
-        "mprotect" => libc::SYS_mprotect,
-        "mremap" => libc::SYS_mremap,
-        "munmap" => libc::SYS_munmap,
-        "nanosleep" => libc::SYS_nanosleep,
-        "newfstatat" => libc::SYS_newfstatat,
-        "openat" => libc::SYS_openat,
-        "pipe2" => libc::SYS_pipe2,
-        "poll" => libc::SYS_poll,
-        "ppoll" => libc::SYS_ppoll,
-        "prctl" => libc::SYS_prctl,
-        "pread64" => libc::SYS_pread64,
-        "prlimit64" => libc::SYS_prlimit64,
-        "read" => libc::SYS_read,
-        "readlinkat" => libc::SYS_readlinkat,
-        "readv" => libc::SYS_readv,
-        "recvmsg" => libc::SYS_recvmsg,
-        "restart_syscall" => libc::SYS_restart_syscall,
-        "rseq" => libc::SYS_rseq,
-        "rt_sigaction" => libc::SYS_rt_sigaction,
-        "rt_sigprocmask" => libc::SYS_rt_sigprocmask,
-        "rt_sigreturn" => libc::SYS_rt_sigreturn,
-        "sched_getaffinity" => libc::SYS_sched_getaffinity,
-        "sched_yield" => libc::SYS_sched_yield,
-        "seccomp" => libc::SYS_seccomp,
-        "sendmsg" => libc::SYS_sendmsg,
-        "set_robust_list" => libc::SYS_set_robust_list,
-        "set_tid_address" => libc::SYS_set_tid_address,
-        "setitimer" => libc::SYS_setitimer,
-        "sigaltstack" => libc::SYS_sigaltstack,
-        "statx" => libc::SYS_statx,
-        "tgkill" => libc::SYS_tgkill,
-        "wait4" => libc::SYS_wait4,
-        "write" => libc::SYS_write,
-        "writev" => libc::SYS_writev,
-        _ => return None,
+macro_rules! calls {
+    ($($name:ident)*) => {
+        /// The number of a system call. Only those that some policy names are known.
+        pub(crate) fn syscall(name: &str) -> Option<i64> {
+            match ["SYS_", name].concat().as_str() {
+                $(stringify!($name) => Some(libc::$name),)*
+                _ => None,
+            }
+        }
     };
-    Some(number)
+}
+
+calls! {
+    SYS_accept SYS_accept4 SYS_access SYS_alarm SYS_arch_prctl SYS_bind SYS_brk SYS_capget SYS_chdir SYS_chmod
+    SYS_chown SYS_clock_getres SYS_clock_gettime SYS_clock_nanosleep SYS_clone SYS_close SYS_close_range SYS_connect
+    SYS_copy_file_range SYS_creat SYS_dup SYS_dup2 SYS_dup3 SYS_epoll_create SYS_epoll_create1 SYS_epoll_ctl
+    SYS_epoll_pwait SYS_epoll_pwait2 SYS_epoll_wait SYS_eventfd SYS_eventfd2 SYS_execve SYS_execveat SYS_exit
+    SYS_exit_group SYS_faccessat SYS_faccessat2 SYS_fadvise64 SYS_fallocate SYS_fchdir SYS_fchmod SYS_fchmodat
+    SYS_fchmodat2 SYS_fchown SYS_fchownat SYS_fcntl SYS_fdatasync SYS_fgetxattr SYS_flistxattr SYS_flock SYS_fork
+    SYS_fremovexattr SYS_fsetxattr SYS_fstat SYS_fstatfs SYS_fsync SYS_ftruncate SYS_futex SYS_futimesat
+    SYS_get_mempolicy SYS_getcpu SYS_getcwd SYS_getdents SYS_getdents64 SYS_getegid SYS_geteuid SYS_getgid
+    SYS_getgroups SYS_getitimer SYS_getpeername SYS_getpgid SYS_getpgrp SYS_getpid SYS_getppid SYS_getpriority
+    SYS_getrandom SYS_getresgid SYS_getresuid SYS_getrlimit SYS_getrusage SYS_getsid SYS_getsockname SYS_getsockopt
+    SYS_gettid SYS_gettimeofday SYS_getuid SYS_getxattr SYS_inotify_add_watch SYS_inotify_init SYS_inotify_init1
+    SYS_inotify_rm_watch SYS_ioctl SYS_kill SYS_lchown SYS_lgetxattr SYS_link SYS_linkat SYS_listen SYS_listxattr
+    SYS_llistxattr SYS_lremovexattr SYS_lseek SYS_lsetxattr SYS_lstat SYS_madvise SYS_membarrier SYS_memfd_create
+    SYS_mincore SYS_mkdir SYS_mkdirat SYS_mknod SYS_mknodat SYS_mlock SYS_mlock2 SYS_mmap SYS_mprotect SYS_mremap
+    SYS_msync SYS_munlock SYS_munlockall SYS_munmap SYS_nanosleep SYS_newfstatat SYS_open SYS_openat SYS_pause
+    SYS_personality SYS_pidfd_open SYS_pidfd_send_signal SYS_pipe SYS_pipe2 SYS_pkey_alloc SYS_pkey_free
+    SYS_pkey_mprotect SYS_poll SYS_ppoll SYS_prctl SYS_pread64 SYS_preadv SYS_preadv2 SYS_prlimit64 SYS_pselect6
+    SYS_pwrite64 SYS_pwritev SYS_pwritev2 SYS_read SYS_readlink SYS_readlinkat SYS_readv SYS_recvfrom SYS_recvmmsg
+    SYS_recvmsg SYS_removexattr SYS_rename SYS_renameat SYS_renameat2 SYS_restart_syscall SYS_rmdir SYS_rseq
+    SYS_rt_sigaction SYS_rt_sigpending SYS_rt_sigprocmask SYS_rt_sigqueueinfo SYS_rt_sigreturn SYS_rt_sigsuspend
+    SYS_rt_sigtimedwait SYS_rt_tgsigqueueinfo SYS_sched_get_priority_max SYS_sched_get_priority_min
+    SYS_sched_getaffinity SYS_sched_getparam SYS_sched_getscheduler SYS_sched_setaffinity SYS_sched_setparam
+    SYS_sched_setscheduler SYS_sched_yield SYS_seccomp SYS_select SYS_sendfile SYS_sendmmsg SYS_sendmsg SYS_sendto
+    SYS_set_robust_list SYS_set_tid_address SYS_setgid SYS_setgroups SYS_setitimer SYS_setpgid SYS_setpriority
+    SYS_setregid SYS_setresgid SYS_setresuid SYS_setreuid SYS_setrlimit SYS_setsid SYS_setsockopt SYS_setuid
+    SYS_setxattr SYS_shutdown SYS_sigaltstack SYS_signalfd SYS_signalfd4 SYS_socket SYS_socketpair SYS_splice SYS_tee SYS_stat
+    SYS_statfs SYS_statx SYS_symlink SYS_symlinkat SYS_sysinfo SYS_tgkill SYS_time SYS_timer_create SYS_timer_delete
+    SYS_timer_getoverrun SYS_timer_gettime SYS_timer_settime SYS_timerfd_create SYS_timerfd_gettime
+    SYS_timerfd_settime SYS_times SYS_tkill SYS_truncate SYS_umask SYS_uname SYS_unlink SYS_unlinkat SYS_utime
+    SYS_utimensat SYS_utimes SYS_vfork SYS_wait4 SYS_waitid SYS_write SYS_writev
 }
 
 macro_rules! constants {
@@ -83,11 +58,16 @@ macro_rules! constants {
 }
 
 constants! {
-    CLONE_CHILD_CLEARTID CLONE_CHILD_SETTID CLONE_DETACHED CLONE_FILES CLONE_FS CLONE_PARENT_SETTID CLONE_PIDFD
-    CLONE_SETTLS CLONE_SIGHAND CLONE_SYSVSEM CLONE_THREAD CLONE_VM F_GETFD
-    FUTEX_CLOCK_REALTIME FUTEX_PRIVATE_FLAG FUTEX_WAIT FUTEX_WAIT_BITSET FUTEX_WAKE
-    ITIMER_PROF MADV_DONTNEED MADV_FREE
-    MAP_ANONYMOUS MAP_DENYWRITE MAP_FIXED MAP_FIXED_NOREPLACE MAP_NORESERVE MAP_PRIVATE MAP_SHARED MAP_STACK MREMAP_MAYMOVE
-    PROT_EXEC PROT_READ PROT_WRITE PR_SET_PDEATHSIG
-    RLIMIT_DATA RUSAGE_SELF SECCOMP_FILTER_FLAG_TSYNC SECCOMP_SET_MODE_FILTER SIGCHLD SIGKILL
+    AF_INET AF_INET6 AF_NETLINK AF_UNIX CLONE_CHILD_CLEARTID CLONE_CHILD_SETTID CLONE_DETACHED CLONE_FILES CLONE_FS
+    CLONE_NEWCGROUP CLONE_NEWIPC CLONE_NEWNET CLONE_NEWNS CLONE_NEWPID CLONE_NEWUSER CLONE_NEWUTS
+    CLONE_PARENT_SETTID CLONE_PIDFD CLONE_SETTLS CLONE_SIGHAND CLONE_SYSVSEM CLONE_THREAD CLONE_VM FIOCLEX FIONBIO
+    FIONCLEX FIONREAD FUTEX_CLOCK_REALTIME FUTEX_PRIVATE_FLAG FUTEX_WAIT FUTEX_WAIT_BITSET FUTEX_WAKE F_ADD_SEALS
+    F_DUPFD_CLOEXEC F_GETFD F_GETPIPE_SZ F_GET_SEALS F_OFD_GETLK F_OFD_SETLK F_OFD_SETLKW IPPROTO_TCP IPPROTO_UDP
+    ITIMER_PROF MADV_DONTNEED MADV_FREE MAP_ANONYMOUS MAP_DENYWRITE MAP_FIXED MAP_FIXED_NOREPLACE MAP_GROWSDOWN
+    MAP_HUGETLB MAP_NORESERVE MAP_PRIVATE MAP_SHARED MAP_STACK MAP_TYPE MFD_HUGETLB MREMAP_FIXED MREMAP_MAYMOVE
+    NETLINK_ROUTE PROT_EXEC PROT_READ PROT_WRITE PR_CAPBSET_READ PR_GET_CHILD_SUBREAPER
+    PR_GET_DUMPABLE PR_GET_NAME PR_GET_NO_NEW_PRIVS PR_GET_PDEATHSIG PR_GET_SECCOMP PR_GET_TIMERSLACK
+    PR_SET_CHILD_SUBREAPER PR_SET_DUMPABLE PR_SET_NAME PR_SET_NO_NEW_PRIVS PR_SET_PDEATHSIG PR_SET_TIMERSLACK
+    RLIMIT_DATA RUSAGE_SELF SECCOMP_FILTER_FLAG_TSYNC SECCOMP_SET_MODE_FILTER SIGCHLD SIGKILL SOCK_CLOEXEC
+    SOCK_DGRAM SOCK_NONBLOCK SOCK_RAW SOCK_STREAM S_IFIFO S_IFMT S_ISGID S_ISUID TCGETS TIOCGWINSZ
 }

@@ -15,7 +15,9 @@ fn every_policy_parses_and_compiles_in_both_modes() {
         for mode in [Mode::Jit, Mode::Jitless] {
             let of_mode: Vec<Rule> = rules.iter().filter(|rule| rule.only.is_none_or(|m| m == mode)).cloned().collect();
             let program = compile(&of_mode).expect(name);
-            assert!(program.len() > of_mode.len() && program.len() < 400, "{name}: {}", program.len());
+            // Ours are installed by every fork. Those for programs of others are installed once.
+            let most = if name.starts_with("tree") { 2000 } else { 400 };
+            assert!(program.len() > of_mode.len() && program.len() < most, "{name}: {}", program.len());
         }
     }
 }
@@ -71,12 +73,12 @@ fn the_zygote_forks_with_exactly_the_flags_of_our_fork() {
 fn no_symbol_is_known_in_vain() {
     let policies: String = FILES.iter().map(|(_, text)| *text).collect();
     let source = include_str!("../symbols.rs");
-    let calls = source.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once('"')).map(|(name, _)| name);
-    for name in calls {
-        assert!(policies.contains(&format!("syscall = \"{name}\"")), "{name}");
+    let list = |start: &str| source.split_once(start).expect("the list").1.split_once('}').expect("its end").0;
+    for name in list("\ncalls! {").split_whitespace() {
+        let name = name.strip_prefix("SYS_").expect("a system call");
+        assert!(symbols::syscall(name).is_some() && policies.contains(&format!("\"{name}\"")), "{name}");
     }
-    let constants = source.split_once("constants! {").expect("the list").1.trim().trim_end_matches('}');
-    for name in constants.split_whitespace() {
+    for name in list("\nconstants! {").split_whitespace() {
         assert!(symbols::constant(name).is_some(), "{name}");
         let used = policies.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
         assert!(used, "{name}");
@@ -100,6 +102,8 @@ fn what_a_policy_does_not_say_clearly_is_refused() {
     assert_eq!(with("index = 0, bits = 16, equals = 0"), impossible);
     assert_eq!(with("index = 0, bits = 32, equals = 1, ignoring = 1"), impossible);
     assert_eq!(with("index = 0, bits = 32, equals = 4294967296"), impossible);
+    assert_eq!(with("index = 0, bits = 32, equals = 2, looking_at = 1"), impossible);
+    assert_eq!(with("index = 0, bits = 32, equals = 0, looking_at = 1, ignoring = 2"), impossible);
     assert_eq!(with("index = 0, bits = 32"), "the file does not parse");
 }
 

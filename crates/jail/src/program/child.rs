@@ -1,22 +1,25 @@
 //! A running program as the host sees it.
 
 use std::fs;
-use std::io::{self, PipeReader, PipeWriter, Read};
-use std::os::fd::AsRawFd;
+use std::io::{self, PipeReader, PipeWriter};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::SpawnError;
-use super::inside::{Ends, Start};
+use super::inside::{Ends, GO, LISTENER, PROCESSES, SOCKET, Start, TERMINATE};
+use super::usage::{self, Usage};
+use super::{Held, SpawnError};
+use crate::cgroup::Group;
 use crate::error::Error;
 use crate::pidfd::PidFd;
 use crate::process::{self, Exit};
-use crate::socket::poll_readable;
+use crate::socket::{self, poll_readable};
 use crate::sys::check;
 
 /// Building a jail takes some milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest reason for a failed start that is read.
-const REPORT_MAX: u64 = 2048;
+const REPORT_MAX: usize = 2048;
 /// How often [`Child::watch`] looks.
 const PERIOD: Duration = Duration::from_millis(10);
 /// More processes than this are not counted; the filter allows one.
@@ -30,8 +33,20 @@ pub struct Child {
     pub stderr: Option<PipeReader>,
     outer: PidFd,
     pid: i32,
-    lifeline: Option<PipeWriter>,
+    lifeline: Option<OwnedFd>,
     exit: Option<Exit>,
+    /// The `/proc` of the pid namespace. Only a tree has one.
+    processes: Option<OwnedFd>,
+    listener: Option<TcpListener>,
+    /// After all that must be gone before a group can go.
+    bound: Option<Bound>,
+}
+
+/// How a tree is bounded.
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub(super) held: Held,
+    pub(super) group: Option<Group>,
 }
 
 /// How a watched program ended.
@@ -46,13 +61,13 @@ pub enum End {
 }
 
 impl Child {
-    pub(super) fn fork(start: &Start) -> Result<Child, SpawnError> {
+    pub(super) fn fork(start: &Start, bound: Option<Bound>) -> Result<Child, SpawnError> {
         let pipe = || io::pipe().map_err(SpawnError::Pipe);
         let (stdin, ours_in) = pipe()?;
         let (ours_out, stdout) = pipe()?;
         let (ours_err, stderr) = pipe()?;
-        let (ours_report, report) = pipe()?;
-        let (lifeline, ours_lifeline) = pipe()?;
+        let (ours_report, report) = socket::pair()?;
+        let (ours_lifeline, lifeline) = socket::pair()?;
         let ends = Ends {
             stdin: stdin.as_raw_fd(),
             stdout: stdout.as_raw_fd(),
@@ -76,7 +91,7 @@ impl Child {
                 return Err(error.into());
             }
         };
-        let child = Child {
+        let mut child = Child {
             stdin: Some(ours_in),
             stdout: Some(ours_out),
             stderr: Some(ours_err),
@@ -84,18 +99,89 @@ impl Child {
             pid,
             lifeline: Some(ours_lifeline),
             exit: None,
+            processes: None,
+            listener: None,
+            bound,
         };
-        child.started(ours_report)
+        if let Some(group) = child.bound.as_ref().and_then(|bound| bound.group.as_ref()) {
+            group.add(pid)?;
+        }
+        child.tell(GO).map_err(SpawnError::Pipe)?;
+        child.hear(&ours_report)?;
+        Ok(child)
     }
 
-    /// The report ends without a word when the program starts.
-    fn started(self, mut report: PipeReader) -> Result<Child, SpawnError> {
-        if !poll_readable(report.as_raw_fd(), Some(PATIENCE)).map_err(SpawnError::Pipe)? {
-            return Err(SpawnError::Slow(PATIENCE));
-        }
+    /// What is handed out comes first. The report then ends without a word when the program starts.
+    fn hear(&mut self, report: &OwnedFd) -> Result<(), SpawnError> {
+        let deadline = Instant::now() + PATIENCE;
         let mut why = Vec::new();
-        report.by_ref().take(REPORT_MAX).read_to_end(&mut why).map_err(SpawnError::Pipe)?;
-        if why.is_empty() { Ok(self) } else { Err(SpawnError::Build(String::from_utf8_lossy(&why).into_owned())) }
+        let mut byte = [0];
+        while why.len() < REPORT_MAX {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !poll_readable(report.as_raw_fd(), Some(left)).map_err(SpawnError::Pipe)? {
+                return Err(SpawnError::Slow(PATIENCE));
+            }
+            match socket::recv_with_fd(report.as_fd(), &mut byte).map_err(SpawnError::Pipe)? {
+                (0, _) => break,
+                (_, Some(fd)) if byte == [PROCESSES] => self.processes = Some(fd),
+                (_, Some(fd)) if byte == [LISTENER] => self.listener = Some(fd.into()),
+                _ => why.push(byte[0]),
+            }
+        }
+        if why.is_empty() { Ok(()) } else { Err(SpawnError::Build(String::from_utf8_lossy(&why).into_owned())) }
+    }
+
+    fn tell(&self, wish: u8) -> io::Result<()> {
+        let lifeline = self.lifeline.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        socket::send_with_fd(lifeline.as_fd(), &[wish], None).map(drop)
+    }
+
+    /// Asks the program to end (SIGTERM). It need not.
+    pub fn terminate(&self) -> io::Result<()> {
+        self.tell(TERMINATE)
+    }
+
+    /// A stream socket in the network of the tree, not connected yet: for reaching a server in there.
+    pub fn socket(&mut self) -> io::Result<OwnedFd> {
+        self.tell(SOCKET)?;
+        let lifeline = self.lifeline.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        if !poll_readable(lifeline.as_raw_fd(), Some(PATIENCE))? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let (_, socket) = socket::recv_with_fd(lifeline.as_fd(), &mut [0])?;
+        socket.ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// What listens on [`super::Tree::proxy`] inside. Who accepts is this process; nobody in there takes part.
+    pub fn listener(&self) -> Option<&TcpListener> {
+        self.listener.as_ref()
+    }
+
+    /// The same, to keep.
+    pub fn take_listener(&mut self) -> Option<TcpListener> {
+        self.listener.take()
+    }
+
+    /// Who sees to the bounds of a tree; nothing for a [`super::Jail`].
+    pub fn held(&self) -> Option<Held> {
+        self.bound.as_ref().map(|bound| bound.held)
+    }
+
+    /// How many processes the control group of a tree has lost for want of memory.
+    pub fn killed_for_memory(&self) -> u64 {
+        let group = self.bound.as_ref().and_then(|bound| bound.group.as_ref());
+        group.and_then(|group| group.oom_kills().ok()).unwrap_or(0)
+    }
+
+    /// What a tree uses now; nothing for a [`super::Jail`], or when it has ended.
+    pub fn usage(&self) -> Option<Usage> {
+        usage::of_all(self.processes.as_ref()?)
+    }
+
+    /// Its memory with what several processes share counted once; slower than [`Child::usage`], which counts such memory
+    /// for each. For looking again before killing.
+    pub fn proportional_memory(&self) -> Option<u64> {
+        usage::proportional(self.processes.as_ref()?)
     }
 
     /// Ends the program and everything it started. [`Child::wait`] returns when all of it is gone.
@@ -136,6 +222,9 @@ impl Child {
 
     /// Resident memory of the program in bytes, as the kernel counts it now.
     pub fn memory(&self) -> u64 {
+        if self.processes.is_some() {
+            return self.usage().map_or(0, |usage| usage.memory_bytes);
+        }
         let mut processes = children(self.pid);
         let mut pages = 0;
         let mut next = 0;
@@ -147,6 +236,13 @@ impl Child {
             }
         }
         pages * crate::limits::page_size()
+    }
+}
+
+/// Readable when the program and all it started have ended: then [`Child::wait`] returns at once.
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.outer.as_fd()
     }
 }
 

@@ -1,124 +1,82 @@
-//! The root of a jail with something in it. Needs Linux 5.12, for mounts that are made before they have a place.
+//! The root of a jail with something in it.
 
 use std::ffi::{CStr, CString};
-use std::fs::{DirBuilder, OpenOptions};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::{Content, Mount, SpawnError};
+use super::fresh::{attach, copy, make, point, restrict};
+use super::piece::{Kind, Piece};
 use crate::error::Error;
 use crate::landlock::Use;
+use crate::process;
 use crate::root::{STAGE, change_directory, failed, make_root, mount};
-use crate::sys::{check, check_long};
 
-/// Room for mount points, which hold nothing.
-const TMPFS_OPTIONS: &CStr = c"size=64k,nr_inodes=1024,mode=755";
+/// Room for mount points, which hold nothing, and for texts.
+const TMPFS_OPTIONS: &CStr = c"size=4m,nr_inodes=4096,mode=755";
 
-/// Inodes of a scratch folder.
-const SCRATCH_FILES: u32 = 1024;
+/// A file with nothing in it that nobody may open, while the root is furnished.
+const NOTHING: &CStr = c".nothing";
+/// A file on its way to its place, while the root is furnished.
+const TEXT: &CStr = c".text";
 
-/// One mount, ready to be made by a process that should allocate little.
-pub(super) struct Piece {
-    /// Relative to the new root.
-    target: PathBuf,
-    mount_point: CString,
-    kind: Kind,
-}
+/// Nothing can be done with it but to look.
+const INERT: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
 
-enum Kind {
-    Host { source: CString, folder: bool, executable: bool },
-    Scratch { options: CString },
-}
+/// What the kernel tells in `/proc` beside processes, and may tell in a jail: the same as `uname` and `sysinfo` do.
+const TOLD: [&str; 4] = ["filesystems", "loadavg", "uptime", "version"];
 
 impl Piece {
-    pub(super) fn new(mount: &Mount) -> Result<Piece, SpawnError> {
-        let wrong = |why| SpawnError::Mount { target: mount.target.clone(), why };
-        let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|_| wrong("a path has a zero byte"));
-        let target = mount.target.strip_prefix("/").map_err(|_| wrong("the path is not absolute"))?.to_owned();
-        let kind = match &mount.content {
-            Content::Host { source, executable } => {
-                // What is opened later is what was looked at here, unless the host's own folders change meanwhile.
-                let source = source.canonicalize().map_err(|_| wrong("there is no such file or folder on the host"))?;
-                let folder = match source.metadata() {
-                    Ok(found) if found.is_dir() => true,
-                    Ok(found) if found.is_file() => false,
-                    _ => return Err(wrong("it is neither a file nor a folder")),
-                };
-                Kind::Host { source: text(&source)?, folder, executable: *executable }
-            }
-            Content::Scratch { bytes } => {
-                let options = format!("size={bytes},nr_inodes={SCRATCH_FILES},mode=777");
-                Kind::Scratch { options: CString::new(options).map_err(|_| wrong("a zero byte"))? }
-            }
-        };
-        Ok(Piece { mount_point: text(&target)?, target, kind })
-    }
-
     /// The host's part as a mount without a place, with what it may be used for already settled.
     pub(super) fn detach(&self) -> Result<Option<OwnedFd>, Error> {
-        let Kind::Host { source, executable, .. } = &self.kind else { return Ok(None) };
-        let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
-        // SAFETY: a string with a terminating zero that outlives the call, and numbers.
-        let tree = check_long(unsafe {
-            libc::syscall(libc::SYS_open_tree, libc::c_long::from(libc::AT_FDCWD), source.as_ptr(), flags)
-        })
-        .map_err(failed("taking a file or folder of the host"))?;
-        // SAFETY: the kernel made this descriptor for this call, so nobody else owns it.
-        let tree = unsafe { OwnedFd::from_raw_fd(tree as i32) };
-        let mut attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-        if !executable {
-            attributes |= libc::MOUNT_ATTR_NOEXEC;
-        }
-        restrict(tree.as_raw_fd(), c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE, attributes)
-            .map_err(failed("making a file or folder of the host read-only"))?;
-        Ok(Some(tree))
+        let Kind::Host { source, attributes, .. } = &self.kind else { return Ok(None) };
+        copy(source, *attributes).map(Some).map_err(failed("taking a file or folder of the host"))
     }
 
     /// What landlock should allow: the same as the mount does.
-    pub(super) fn permission(&self) -> (PathBuf, Use) {
-        let used = match self.kind {
-            Kind::Host { executable: false, .. } => Use::Read,
-            Kind::Host { executable: true, .. } => Use::Run,
-            Kind::Scratch { .. } => Use::Write,
-        };
-        (Path::new("/").join(&self.target), used)
+    pub(super) fn permission(&self) -> Option<(PathBuf, Use)> {
+        self.used.map(|used| (Path::new("/").join(&self.target), used))
     }
 
     fn place(&self, tree: Option<&OwnedFd>) -> io::Result<()> {
-        let folder = !matches!(self.kind, Kind::Host { folder: false, .. });
+        if self.make {
+            self.make_point()?;
+        }
+        let mount = |tree: &OwnedFd| attach(tree.as_fd(), &point(&self.point)?);
+        match (&self.kind, tree) {
+            (Kind::Host { .. }, Some(tree)) => mount(tree),
+            (Kind::Host { .. }, None) => Err(io::Error::from_raw_os_error(libc::EBADF)),
+            (Kind::Scratch { size, files, attributes }, _) => {
+                mount(&make(c"tmpfs", &[(c"size", size), (c"nr_inodes", files), (c"mode", c"0777")], *attributes)?)
+            }
+            (Kind::Proc { memory_bytes }, _) => {
+                mount(&processes(false).map_err(io::Error::other)?)?;
+                quieten(&self.target, *memory_bytes)
+            }
+            (Kind::Hidden { folder: true }, _) => mount(&nothing()?),
+            (Kind::Hidden { folder: false }, _) => mount(&copy(NOTHING, INERT)?),
+            (Kind::Link { .. } | Kind::Text { .. }, _) => Ok(()),
+        }
+    }
+
+    fn make_point(&self) -> io::Result<()> {
+        let folder = match &self.kind {
+            Kind::Host { folder, .. } | Kind::Hidden { folder } => *folder,
+            Kind::Scratch { .. } | Kind::Proc { .. } => true,
+            Kind::Link { .. } | Kind::Text { .. } => false,
+        };
         let above = if folder { Some(self.target.as_path()) } else { self.target.parent() };
         if let Some(above) = above.filter(|path| !path.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o755).create(above)?;
         }
-        if !folder {
-            OpenOptions::new().write(true).create_new(true).mode(0o444).open(&self.target)?;
-        }
-        match (&self.kind, tree) {
-            (Kind::Scratch { options }, _) => mount(
-                Some(c"scratch"),
-                &self.mount_point,
-                Some(c"tmpfs"),
-                libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
-                Some(options),
-            ),
-            (Kind::Host { .. }, Some(tree)) => {
-                // SAFETY: strings with a terminating zero that outlive the call, and numbers.
-                check_long(unsafe {
-                    libc::syscall(
-                        libc::SYS_move_mount,
-                        libc::c_long::from(tree.as_raw_fd()),
-                        c"".as_ptr(),
-                        libc::c_long::from(libc::AT_FDCWD),
-                        self.mount_point.as_ptr(),
-                        libc::MOVE_MOUNT_F_EMPTY_PATH,
-                    )
-                })?;
-                Ok(())
-            }
-            (Kind::Host { .. }, None) => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        match &self.kind {
+            Kind::Link { to } => symlink(to, &self.target),
+            Kind::Text { bytes } => write(&self.target, 0o444, bytes),
+            _ if folder => Ok(()),
+            _ => write(&self.target, 0o444, b""),
         }
     }
 }
@@ -131,26 +89,85 @@ pub(super) fn furnish(pieces: &[Piece], trees: &[Option<OwnedFd>]) -> Result<(),
     change_directory(STAGE).map_err(failed("entering the new root"))?;
     // SAFETY: takes a number only. Mount points must be reachable whatever mask the host has.
     unsafe { libc::umask(0o022) };
+    let nothing = Path::new(".nothing");
+    write(nothing, 0, b"").map_err(failed("making an empty file"))?;
     for (piece, tree) in pieces.iter().zip(trees) {
-        piece.place(tree.as_ref()).map_err(failed("placing a file or folder"))?;
+        let target = &piece.target;
+        piece.place(tree.as_ref()).map_err(|source| Error::Place { target: target.clone(), source })?;
     }
+    fs::remove_file(nothing).map_err(failed("removing the empty file"))?;
     make_root()?;
     restrict(libc::AT_FDCWD, c"/", 0, libc::MOUNT_ATTR_RDONLY).map_err(failed("making the root read-only"))
 }
 
-/// Takes possibilities from a mount. Those it lacks already stay lacking.
-fn restrict(folder: i32, path: &CStr, flags: libc::c_int, attributes: u64) -> io::Result<()> {
-    let attributes = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
-    // SAFETY: a string and a structure that outlive the call, and the size of that structure.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            libc::c_long::from(folder),
-            path.as_ptr(),
-            libc::c_long::from(flags),
-            &raw const attributes,
-            size_of::<libc::mount_attr>(),
-        ) as libc::c_int
-    })?;
+/// The processes of this pid namespace, alone or with all that the kernel tells beside them.
+pub(super) fn processes(alone: bool) -> Result<OwnedFd, Error> {
+    let subset: &[(&CStr, &CStr)] = if alone { &[(c"subset", c"pid")] } else { &[] };
+    make(c"proc", subset, INERT).map_err(failed("mounting the list of processes"))
+}
+
+fn nothing() -> io::Result<OwnedFd> {
+    make(c"tmpfs", &[(c"size", c"4096"), (c"nr_inodes", c"1"), (c"mode", c"0555")], INERT)
+}
+
+/// Covers whatever is not about processes: with what the jail has, or with nothing.
+fn quieten(proc: &Path, memory_bytes: u64) -> io::Result<()> {
+    for entry in fs::read_dir(proc)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        let process = name.as_bytes().iter().all(u8::is_ascii_digit);
+        // Links lead to the processes' own folders.
+        if process || kind.is_symlink() || TOLD.iter().any(|told| name == *told) {
+            continue;
+        }
+        let place = CString::new(proc.join(&name).as_os_str().as_bytes())?;
+        match name.to_str() {
+            _ if kind.is_dir() => attach(nothing()?.as_fd(), &point(&place)?)?,
+            Some("cpuinfo") => say(&processors(), &place)?,
+            Some("meminfo") => say(&memory(memory_bytes), &place)?,
+            Some("stat") => say(&statistics(), &place)?,
+            _ => attach(copy(NOTHING, INERT)?.as_fd(), &point(&place)?)?,
+        }
+    }
     Ok(())
+}
+
+/// A file with these words, over another one.
+fn say(words: &str, place: &CStr) -> io::Result<()> {
+    let path = Path::new(".text");
+    write(path, 0o444, words.as_bytes())?;
+    attach(copy(TEXT, INERT)?.as_fd(), &point(place)?)?;
+    fs::remove_file(path)
+}
+
+/// As many as there are to run on, of no make.
+fn processors() -> String {
+    let one = |number| format!("processor\t: {number}\nmodel name\t: processor\ncpu MHz\t\t: 1000.000\n\n");
+    (0..count()).map(one).collect()
+}
+
+fn memory(bytes: u64) -> String {
+    let kib = bytes >> 10;
+    format!(
+        "MemTotal: {kib} kB\nMemFree: {kib} kB\nMemAvailable: {kib} kB\nBuffers: 0 kB\nCached: 0 kB\n\
+         SwapCached: 0 kB\nActive: 0 kB\nInactive: 0 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\nShmem: 0 kB\n\
+         Slab: 0 kB\nSReclaimable: 0 kB\n"
+    )
+}
+
+fn statistics() -> String {
+    let none = "0 0 0 0 0 0 0 0 0 0\n";
+    let each: String = (0..count()).map(|number| format!("cpu{number} {none}")).collect();
+    // Who knows how long the machine is up knows when it started, and programs date processes from there.
+    let now = process::clock(libc::CLOCK_REALTIME).unwrap_or_default();
+    let started = now.saturating_sub(process::clock(libc::CLOCK_BOOTTIME).unwrap_or_default()).as_secs();
+    format!("cpu  {none}{each}intr 0\nctxt 0\nbtime {started}\nprocesses 1\nprocs_running 1\nprocs_blocked 0\n")
+}
+
+fn count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(bytes)
 }

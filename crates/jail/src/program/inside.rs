@@ -2,29 +2,42 @@
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString};
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
-use super::Limits;
-use super::furnish::{Piece, furnish};
+use super::ballast::Ballast;
+use super::furnish::{furnish, processes};
+use super::piece::Piece;
+use super::{Limits, SpawnError, init, network};
 use crate::confine::{PENDING_SIGNALS, expect, expect_identity, expect_parent_death_signal, forbid_implied_execution};
 use crate::error::Error;
-use crate::landlock::{self, Use};
+use crate::landlock::{self, Tcp, Use};
 use crate::namespaces::{Plan, Side, enter, fork_init};
 use crate::pidfd::PidFd;
-use crate::process::{self, exit_now, set_no_new_privs, signal_default};
+use crate::process::{self, Exit, exit_now, set_no_new_privs, signal_default};
+use crate::root::change_directory;
 use crate::seccomp::Filter;
 use crate::sys::{check, retry};
 use crate::{capabilities, limits, socket, trial};
 
 /// Exit status of a process that did not become the program.
-const EXIT_ABANDONED: i32 = 70;
+pub(super) const EXIT_ABANDONED: i32 = 70;
 
-/// Where a failed start is told. Closed by the start of the program.
+/// Where a failed start is told, and descriptors are handed out. Closed by the start of the program.
 const REPORT: RawFd = 3;
 /// Whose other end only the host has: at its end the host is gone, or wants the program gone.
 const LIFELINE: RawFd = 4;
+
+/// What the host says over the lifeline.
+pub(super) const GO: u8 = b'g';
+pub(super) const TERMINATE: u8 = b't';
+pub(super) const SOCKET: u8 = b's';
+
+/// What comes with a descriptor in the report.
+pub(super) const PROCESSES: u8 = 1;
+pub(super) const LISTENER: u8 = 2;
 
 /// The stack of the first thread, which has the arguments, too.
 const STACK: u64 = 8 << 20;
@@ -33,11 +46,44 @@ const STACK: u64 = 8 << 20;
 pub(super) struct Start {
     pub(super) plan: Plan,
     pub(super) filter: Filter,
-    pub(super) mounts: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     pub(super) limits: Limits,
-    pub(super) program: CString,
-    pub(super) arguments: Vec<CString>,
-    pub(super) environment: Vec<CString>,
+    pub(super) command: Command,
+    /// What a tree has beside.
+    pub(super) tree: Option<Whole>,
+}
+
+/// What is started.
+pub(super) struct Command {
+    program: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Command {
+    pub(super) fn new(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<Command, SpawnError> {
+        let zero = |text: &str| CString::new(text).map_err(|_| SpawnError::Zero);
+        let arguments = [program].into_iter().chain(arguments.iter().copied()).map(zero);
+        let variables = environment.iter().map(|(name, value)| zero(&format!("{name}={value}")));
+        Ok(Command {
+            program: zero(program)?,
+            arguments: arguments.collect::<Result<_, _>>()?,
+            environment: variables.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// What a tree has beside the program.
+pub(super) struct Whole {
+    folder: CString,
+    proxy: Option<u16>,
+}
+
+impl Whole {
+    pub(super) fn new(folder: &Path, proxy: Option<u16>) -> Result<Whole, SpawnError> {
+        let folder = CString::new(folder.as_os_str().as_bytes()).map_err(|_| SpawnError::Zero)?;
+        Ok(Whole { folder, proxy })
+    }
 }
 
 /// The child's ends of the pipes.
@@ -66,36 +112,89 @@ impl Start {
     fn become_program(&self) -> Result<Infallible, Error> {
         close_on_exec(REPORT)?;
         close_on_exec(LIFELINE)?;
-        let detach = || self.mounts.iter().map(Piece::detach).collect::<Result<Vec<_>, _>>();
+        // By then this process is in its control group, if it has one.
+        if !matches!(socket::read(LIFELINE, &mut [0]), Ok(1)) {
+            exit_now(EXIT_ABANDONED);
+        }
+        if self.tree.is_some() {
+            own_pipes(&self.plan)?;
+        }
+        let ballast = self.tree.as_ref().map(|_| Ballast::of_self()).transpose()?;
+        let detach = || self.pieces.iter().map(Piece::detach).collect::<Result<Vec<_>, _>>();
         // Root can take what `nobody` cannot reach. Everybody else may take something only in the namespaces.
         let early = if self.plan.drop_to.is_some() { detach().ok() } else { None };
         enter(&self.plan)?;
         let trees = early.map_or_else(detach, Ok)?;
-        if let Side::Outer { init } = fork_init()? {
-            attend(init)
+        if let (Some(tree), Some(ballast)) = (&self.tree, &ballast) {
+            ballast.forget_words();
+            process::set_name(c"jail")?;
+            tree.start_network()?;
         }
-        furnish(&self.mounts, &trees)?;
+        if let Side::Outer { init } = fork_init()? {
+            attend(init, ballast.as_ref())
+        }
+        furnish(&self.pieces, &trees)?;
         drop(trees);
+        if self.tree.is_some() {
+            process::set_name(c"init")?;
+            let processes = processes(true)?;
+            hand_out(PROCESSES, processes.as_fd())?;
+        }
+        self.give_up()?;
+        let arguments = pointers(&self.command.arguments);
+        let environment = pointers(&self.command.environment);
+        let program = self.command.program.as_ptr();
+        self.filter.install()?;
+        if let Some(ballast) = &ballast {
+            init::fork(ballast)?;
+        }
+        // SAFETY: a string, and two lists of strings that end with a null pointer; all outlive the call.
+        let failed = check(unsafe { libc::execve(program, arguments.as_ptr(), environment.as_ptr()) });
+        Err(Error::Exec(failed.err().unwrap_or_else(std::io::Error::last_os_error)))
+    }
+
+    /// Everything but the system calls, which are last.
+    fn give_up(&self) -> Result<(), Error> {
         limit(&self.limits)?;
         forbid_implied_execution()?;
         capabilities::drop_all()?;
         set_no_new_privs()?;
         expect("no_new_privs", libc::PR_GET_NO_NEW_PRIVS, 1)?;
-        let allowed: Vec<_> = self.mounts.iter().map(Piece::permission).collect();
-        // The root itself has nothing but names in it.
+        let allowed: Vec<_> = self.pieces.iter().filter_map(Piece::permission).collect();
+        // The root itself has nothing but names in it, and texts.
         let root = [(Path::new("/"), Use::Read)];
         let allowed: Vec<_> = allowed.iter().map(|(path, used)| (path.as_path(), *used)).chain(root).collect();
-        landlock::allow_only(&allowed)?;
+        landlock::allow_only(&allowed, if self.tree.is_some() { Tcp::Anywhere } else { Tcp::Denied })?;
         expect_parent_death_signal()?;
         expect_identity(&self.plan)?;
         signal_default(libc::SIGPIPE)?;
-        let arguments = pointers(&self.arguments);
-        let environment = pointers(&self.environment);
-        self.filter.install()?;
-        // SAFETY: a string, and two lists of strings that end with a null pointer; all outlive the call.
-        let failed = check(unsafe { libc::execve(self.program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) });
-        Err(Error::Exec(failed.err().unwrap_or_else(std::io::Error::last_os_error)))
+        self.tree.as_ref().map_or(Ok(()), |tree| change_directory(&tree.folder)).map_err(Error::Folder)
     }
+}
+
+impl Whole {
+    fn start_network(&self) -> Result<(), Error> {
+        network::start()?;
+        if let Some(port) = self.proxy {
+            hand_out(LISTENER, network::listen(port)?.as_fd())?;
+        }
+        Ok(())
+    }
+}
+
+/// Programs open their own pipes by name (`/dev/stderr`), which whoever root has made for them may not.
+fn own_pipes(plan: &Plan) -> Result<(), Error> {
+    for (fd, user) in (0..3).filter_map(|fd| Some((fd, plan.drop_to?))) {
+        // SAFETY: takes numbers only.
+        check(unsafe { libc::fchown(fd, user, user) }).map_err(|source| Error::Identity { uid: user, source })?;
+    }
+    Ok(())
+}
+
+fn hand_out(what: u8, fd: BorrowedFd) -> Result<(), Error> {
+    // SAFETY: open from the first step in the fork until the program starts.
+    let report = unsafe { BorrowedFd::borrow_raw(REPORT) };
+    socket::send_with_fd(report, &[what], Some(fd)).map(drop).map_err(Error::HandOut)
 }
 
 fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
@@ -135,24 +234,53 @@ fn close_on_exec(fd: RawFd) -> Result<(), Error> {
 }
 
 /// The rest of the outer process's life: waits for the program or for the end of the lifeline, and ends as the
-/// program ended (128 + signal). Whatever goes wrong here ends this process, and the kernel the program with it.
-fn attend(init: i32) -> ! {
-    let status = process::keep_only(&[(LIFELINE, 0)])
-        .and_then(|()| capabilities::drop_all())
-        .and_then(|()| PidFd::open(init))
-        .and_then(|program| {
-            use std::os::fd::AsRawFd;
-            let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-            let mut both = [watched(0), watched(program.as_raw_fd())];
-            // SAFETY: as many as the count says.
-            retry(|| check(unsafe { libc::poll(both.as_mut_ptr(), 2, -1) })).map_err(Error::PidFd)?;
-            if both[1].revents == 0 {
-                program.kill()?;
-            }
-            process::wait(init)
-        });
-    match status {
-        Ok(exit) => exit_now(exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or_default())),
-        Err(_) => exit_now(EXIT_ABANDONED),
+/// program ended. Whatever goes wrong here ends this process, and the kernel the program with it.
+fn attend(init: i32, ballast: Option<&Ballast>) -> ! {
+    let ready =
+        process::keep_only(&[(LIFELINE, 0)]).and_then(|()| capabilities::drop_all()).and_then(|()| PidFd::open(init));
+    if let Some(ballast) = ballast {
+        ballast.drop_memory();
     }
+    let exit = ready.and_then(|program| {
+        while let Some(wish) = wish(&program)? {
+            grant(wish, &program)?;
+        }
+        process::wait(init)
+    });
+    exit_now(exit.map_or(EXIT_ABANDONED, |exit| status(&exit)))
+}
+
+/// What the host wants next; nothing when the program has ended, or is killed because the host has gone or wants it gone.
+fn wish(program: &PidFd) -> Result<Option<u8>, Error> {
+    let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut both = [watched(0), watched(program.as_raw_fd())];
+    // SAFETY: as many as the count says.
+    retry(|| check(unsafe { libc::poll(both.as_mut_ptr(), 2, -1) })).map_err(Error::PidFd)?;
+    if both[1].revents != 0 {
+        return Ok(None);
+    }
+    let mut wish = [0];
+    match socket::read(0, &mut wish) {
+        Ok(1) => Ok(Some(wish[0])),
+        _ => program.kill().map(|()| None),
+    }
+}
+
+fn grant(wish: u8, program: &PidFd) -> Result<(), Error> {
+    match wish {
+        TERMINATE => program.signal(libc::SIGTERM),
+        SOCKET => {
+            // SAFETY: open until this process ends.
+            let lifeline = unsafe { BorrowedFd::borrow_raw(0) };
+            let socket = network::socket();
+            let socket = socket.as_ref().ok().map(AsFd::as_fd);
+            socket::send_with_fd(lifeline, &[SOCKET], socket).map(drop).map_err(Error::HandOut)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As shells have it: 128 and the signal.
+pub(super) fn status(exit: &Exit) -> i32 {
+    exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or_default())
 }

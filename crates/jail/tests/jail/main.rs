@@ -12,6 +12,9 @@ mod look;
 mod memory;
 mod posture;
 mod programs;
+mod tree_attacks;
+mod tree_bounds;
+mod trees;
 
 use harness::{BOTH, Case, NOBODY, ROOT};
 
@@ -72,6 +75,25 @@ const CASES: &[Case] = cases![
     BOTH programs::start_from_many_threads_at_once,
     BOTH programs::that_cannot_be_jailed_do_not_start,
     ROOT programs::need_user_namespaces_unless_root_starts_them,
+    BOTH trees::run_node,
+    BOTH trees::run_python,
+    BOTH tree_attacks::see_nothing_of_the_host,
+    BOTH tree_attacks::write_only_where_they_may,
+    BOTH tree_attacks::gain_nothing_from_set_user_id_files,
+    ROOT tree_attacks::write_as_the_owner_of_what_is_shared,
+    BOTH tree_attacks::are_refused_dangerous_calls,
+    BOTH tree_attacks::have_a_network_with_nobody_in_it,
+    BOTH trees::are_reached_through_the_host_alone,
+    BOTH tree_bounds::cannot_multiply_without_bound,
+    BOTH tree_bounds::end_when_they_take_too_much_memory,
+    BOTH tree_bounds::are_measured_as_a_whole,
+    BOTH tree_bounds::leave_neither_zombies_nor_daemons,
+    BOTH tree_bounds::are_asked_to_end,
+    BOTH tree_bounds::end_with_the_host,
+    ROOT tree_bounds::cost_the_host_little_memory,
+    BOTH trees::are_furnished_in_order,
+    ROOT trees::are_furnished_apart_from_a_host_that_shares_its_mounts,
+    ROOT trees::need_no_user_namespaces_when_root_starts_them,
 ];
 
 fn main() -> std::process::ExitCode {

@@ -46,7 +46,10 @@ impl Yard {
             show(Path::new("/proc/self/exe"), "/probe", true),
             show(Path::new("/lib64/ld-linux-x86-64.so.2"), "/lib64/ld-linux-x86-64.so.2", true),
             show(&self.folder.join("shown"), "/shown", false),
-            Mount { target: "/scratch".into(), content: Content::Scratch { bytes: SCRATCH } },
+            Mount {
+                target: "/scratch".into(),
+                content: Content::Scratch { bytes: SCRATCH, files: 1024, executable: false },
+            },
         ];
         let maps = fs::read_to_string("/proc/self/maps").expect("the own libraries");
         let libraries: std::collections::BTreeSet<&str> = maps
