@@ -25,8 +25,7 @@ impl Wall {
             tenant: "bench".to_owned(),
             server: "prices".to_owned(),
             id: "bench".to_owned(),
-            source: Bytes::from(source),
-            file_name: "prices.js".to_owned(),
+            program: sandbox::Program::Module { source: Bytes::from(source), file_name: "prices.js".to_owned() },
             permit: permit(&Ask { boundary, ..Ask::default() }, &Allowance::default()).map_err(|e| anyhow!("{e}"))?,
             shows: sandbox::Shows::default(),
         };

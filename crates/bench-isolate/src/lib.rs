@@ -33,8 +33,10 @@ impl Bench {
             tenant: "bench".to_owned(),
             server: "prices".to_owned(),
             id: "bench".to_owned(),
-            source: Bytes::from_static(TOOL.as_bytes()),
-            file_name: "prices.js".to_owned(),
+            program: sandbox::Program::Module {
+                source: Bytes::from_static(TOOL.as_bytes()),
+                file_name: "prices.js".to_owned(),
+            },
             permit: permit(&Ask { boundary, ..Ask::default() }, &Allowance::default())?,
             shows: sandbox::Shows::default(),
         };

@@ -115,8 +115,22 @@
 
   const describe = (id) => () => hostCall(id, "client", { __proto__: null }, ({ meta }) => parse(meta));
 
-  function notify(id) {
-    const tell = (what, uri) => hostCall(id, "notify", { __proto__: null, what, uri }, () => undefined);
+  // What the host is told of a change goes with what the server shows by now, if that is something else than at first.
+  // Answers wait for it (`telling`): a call that is over tells nobody anything.
+  function notify(id, server) {
+    const send = (what, uri, shows) => hostCall(id, "notify", { __proto__: null, what, uri, shows }, () => undefined);
+    const tell = (what) => {
+      const shown = new NewPromise((resolve) => resolve(server.again?.()));
+      const told = then(shown, (shows) => send(what, undefined, strayed(server, shows)));
+      const before = server.telling;
+      const over = then(told, () => {}, () => {});
+      const telling = before === undefined ? over : then(before, () => over);
+      server.telling = telling;
+      then(telling, () => {
+        if (server.telling === telling) server.telling = undefined;
+      });
+      return told;
+    };
     return freeze({
       __proto__: null,
       toolsChanged: () => tell("tools"),
@@ -124,9 +138,16 @@
       resourcesChanged: () => tell("resources"),
       resourceUpdated(uri) {
         need(typeof uri === "string", "the address must be a string");
-        return tell("resource", uri);
+        return send("resource", uri);
       },
     });
+  }
+
+  const LONGEST_SURFACE = 128 << 10;
+
+  function strayed(server, shows) {
+    if (shows === undefined || shows === server.shown) return undefined;
+    return shows.length > LONGEST_SURFACE ? "" : shows; // too long to be sent, it is no less another surface
   }
 
   return freeze({ __proto__: null, elicit, sample, roots, describe, notify });

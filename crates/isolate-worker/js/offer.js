@@ -140,8 +140,14 @@
     return { __proto__: null, version: MODERN, info: result?._meta?.[SERVER_INFO], greeting: result };
   }
 
+  // Gives what the server offers, and a way to look again.
+  async function adopt(peer, greeted, noteTool = () => {}) {
+    const again = () => then(list(peer, greeted, () => {}), ({ surface: shown }) => shown);
+    return { __proto__: null, read: await list(peer, greeted, noteTool), again };
+  }
+
   // Reads all that the server offers, and gives it in the form that other servers have.
-  async function adopt(peer, { info, greeting }, noteTool = () => {}) {
+  async function list(peer, { info, greeting }, noteTool) {
     const offered = greeting?.capabilities ?? {};
     const tools = await pages(peer, "tools/list", "tools", offered.tools);
     const prompts = await pages(peer, "prompts/list", "prompts", offered.prompts);

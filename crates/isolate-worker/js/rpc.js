@@ -81,19 +81,25 @@
     }
   }
 
-  // The server says that something of it has changed. Once for each thing and call: its client would ask no more often.
+  // The server says that something of it has changed. What it says while that is being told is told once more afterwards.
   function changed(entry, what, uri) {
     const key = `${what} ${uri}`;
     entry.told ??= new NewMap();
-    if (mapGet(entry.told, key) !== undefined) return;
-    mapSet(entry.told, key, true);
+    const telling = mapGet(entry.told, key) !== undefined;
+    mapSet(entry.told, key, telling);
+    if (telling) return;
     const { notify } = entry.ctx;
     const told = within(entry.call, () =>
       what === "tools" ? notify.toolsChanged()
       : what === "prompts" ? notify.promptsChanged()
       : what === "resources" ? notify.resourcesChanged()
       : notify.resourceUpdated(uri));
-    then(told, () => {}, () => {}); // a host that tells nobody is no error of the server's
+    const over = () => {
+      const again = mapGet(entry.told, key);
+      mapDelete(entry.told, key);
+      if (again) changed(entry, what, uri);
+    };
+    then(told, over, over); // a host that tells nobody is no error of the server's
   }
 
   function logged(entry, { level, logger, data }) {

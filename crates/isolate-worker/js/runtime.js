@@ -45,14 +45,19 @@
     return sdk.recognises(exported) ? sdk : handler.recognises(exported) ? handler : undefined;
   }
 
-  function keep({ server, surface: shown }) {
+  // `again` gives what the server shows by then, or the promise of it.
+  function keep({ server, surface: shown }, again) {
+    server.shown = shown;
+    server.again = again;
+    server.telling = undefined;
     push(servers, server);
     return shown;
   }
 
   function adoptMade(exported) {
     const face = faceOf(exported);
-    return face === undefined ? keep(surface.read(exported)) : then(face.adopt(exported), keep);
+    if (face !== undefined) return then(face.adopt(exported), ({ read, again }) => keep(read, again));
+    return keep(surface.read(exported), () => surface.read(exported).surface);
   }
 
   function adopt(exported) {
@@ -65,7 +70,7 @@
   function adoptScript(run) {
     const read = surface.read({ tools: { run: { description: "A script.", run } } });
     read.server.script = mapGet(read.server.tools, "run");
-    return keep(read);
+    return keep(read, undefined);
   }
 
   // --- calls -------------------------------------------------------------------------------------------------
@@ -107,8 +112,10 @@
   // What a tool is given. Its own, so that making one costs little: the methods are shared.
   class Context {
     #id;
-    constructor(id) {
+    #server;
+    constructor(id, server) {
       this.#id = id;
+      this.#server = server;
     }
     get signal() {
       return signalOf(this.#id);
@@ -126,7 +133,7 @@
       return client.describe(this.#id);
     }
     get notify() {
-      return client.notify(this.#id);
+      return client.notify(this.#id, this.#server);
     }
   }
   defineProperties(Context.prototype, { log: { value: log, enumerable: true }, progress: { value: progress, enumerable: true } });
@@ -267,14 +274,19 @@
     }
     let value;
     try {
-      value = run(input, freeze(new Context(id)));
+      value = run(input, freeze(new Context(id, server)));
       // What is no promise needs none.
       if (value === missing) return native.fail(id, "unknown_tool", "there is no such prompt or resource to complete");
-      if (!isPromise(value)) return succeed(id, value);
+      if (!isPromise(value) && server.telling === undefined) return succeed(id, value);
     } catch (error) {
       return fail(id, error);
     }
-    then(promiseResolve(NewPromise, value), (value) => succeed(id, value), (error) => fail(id, error));
+    const told = (end) => (server.telling === undefined ? end() : then(server.telling, end));
+    then(
+      promiseResolve(NewPromise, value),
+      (value) => told(() => succeed(id, value)),
+      (error) => told(() => fail(id, error)),
+    );
   }
 
   function abort(id) {

@@ -1,13 +1,13 @@
 //! The two shapes of a compartment: for one call, and for many.
 
 use crate::driver::{Answer, Driver, NewCall};
-use crate::verdict::{Cause, During, sentence};
+use crate::verdict::Cause;
 use crate::zygote::View;
 use bytes::Bytes;
 use isolate_wire::Frame;
 use jail::pidfd::Pace;
 use policy::Limits;
-use sandbox::{Code, Compartment, Failure, Future, Host, Request, Usage};
+use sandbox::{Code, Compartment, During, Failure, Future, Host, Request, Usage};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -180,6 +180,5 @@ impl Compartment for Shared {
 }
 
 fn lost(limits: &Limits) -> Answer {
-    let failure = Failure::new(Code::CompartmentLost, sentence(Code::CompartmentLost, limits, During::Call));
-    (Err(failure), Usage::default())
+    (Err(Failure::of_end(Code::CompartmentLost, limits, During::Call)), Usage::default())
 }

@@ -4,14 +4,16 @@
 mod tests;
 
 use crate::link::{self, Link};
-use crate::verdict::{Cause, During, verdict};
+use crate::verdict::{Cause, verdict};
 use crate::zygote::{Forked, Process, View, Zygote};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use isolate_wire::{FailCode, Failed, Frame, Kind, Log, Refused, Used, encode, encode_with};
 use policy::Limits;
-use sandbox::{Code, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Request, Usage};
+use sandbox::{
+    Code, During, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Request, Usage,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,11 +3,11 @@
 use crate::compartment::{ManyCalls, OneCall, Shared};
 use crate::control::Control;
 use crate::driver::Driver;
-use crate::verdict::{Cause, During, verdict};
+use crate::verdict::{Cause, verdict};
 use crate::zygote::Zygote;
 use isolate_wire::{Failed, Fork, Frame, Kind, Load, Role, encode_with};
 use policy::Limits;
-use sandbox::{Code, Compartment, Deployment, Failure, Future, Growth, Seed};
+use sandbox::{Code, Compartment, Deployment, During, Failure, Future, Growth, Program, Seed};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,10 +35,10 @@ pub(crate) struct IsolateSeed {
 /// Forks a zygote off the base and has it evaluate the server, under the limits of initialisation.
 pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result<IsolateSeed, Failure> {
     let limits = deployment.permit.limits();
+    let command = load_frame(deployment)?;
     let role = Fork { role: Role::Zygote, memory_mb: limits.memory_mb, cpu_ms: limits.cpu_ms };
     let forked = base.fork(&role).await.map_err(|_| lost(limits))?;
     let zygote = Arc::new(Zygote::new(Control::new(forked.stream), forked.process, Some(base.clone())));
-    let command = load_frame(deployment)?;
     let answer = zygote.exchange(&command, None, Duration::from_millis(limits.init_time_ms)).await;
     let cause = match answer {
         Ok((frame, _)) => {
@@ -58,14 +58,17 @@ pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result
 }
 
 pub(crate) fn load_frame(deployment: &Deployment) -> Result<Vec<u8>, Failure> {
+    let Program::Module { source, file_name } = &deployment.program else {
+        return Err(Failure::new(Code::InitFailed, "the wall `isolate` runs modules of JavaScript, and no commands"));
+    };
     let limits = deployment.permit.limits();
     let most = limits.source_kb * 1024;
-    if deployment.source.len() as u64 > most {
-        let message = format!("the source has {} bytes, {most} are allowed (`source_kb`)", deployment.source.len());
+    if source.len() as u64 > most {
+        let message = format!("the source has {} bytes, {most} are allowed (`source_kb`)", source.len());
         return Err(Failure::new(Code::InitFailed, message));
     }
-    let load = Load { name: deployment.file_name.clone(), cpu_ms: limits.init_cpu_ms, surface_bytes: SURFACE_BYTES };
-    encode_with(Kind::Load, 0, &load, &deployment.source)
+    let load = Load { name: file_name.clone(), cpu_ms: limits.init_cpu_ms, surface_bytes: SURFACE_BYTES };
+    encode_with(Kind::Load, 0, &load, source)
         .ok_or_else(|| Failure::new(Code::InitFailed, "the source does not fit a frame"))
 }
 

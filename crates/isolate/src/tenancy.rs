@@ -3,11 +3,11 @@
 use crate::compartment::{ManyCalls, Shared};
 use crate::driver::Driver;
 use crate::seed::{load_frame, lost, read_loaded};
-use crate::verdict::{Cause, During, verdict};
+use crate::verdict::{Cause, verdict};
 use crate::zygote::Zygote;
 use isolate_wire::{Fork, Role};
 use policy::Limits;
-use sandbox::{Code, Compartment, Deployment, Failure, Future, Growth, Seed};
+use sandbox::{Code, Compartment, Deployment, During, Failure, Future, Growth, Seed};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

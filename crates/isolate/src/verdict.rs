@@ -2,7 +2,7 @@
 
 use isolate_wire::{Ended, Malformed};
 use policy::Limits;
-use sandbox::{Code, Failure};
+use sandbox::{Code, During, Failure};
 
 /// Exit codes of a worker that ended itself; `isolate-engine` has them for the other side.
 const OUT_OF_MEMORY: i32 = 77;
@@ -25,30 +25,21 @@ pub(crate) enum Cause {
     Limit(Code),
 }
 
-/// During which work a process ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum During {
-    Call,
-    Initialisation,
-}
-
 pub(crate) fn verdict(cause: &Cause, ended: Option<&Ended>, limits: &Limits, during: During) -> Failure {
     let code = match cause {
         Cause::Limit(code) => *code,
         Cause::Malformed(_) | Cause::OutOfTurn => Code::ProtocolViolation,
         Cause::Closed => ended.map_or(Code::CompartmentLost, |ended| of_exit(ended, limits)),
     };
-    let limit = matches!(code, Code::CpuLimit | Code::TimeLimit | Code::MemoryLimit);
-    if during == During::Initialisation && limit {
-        return Failure::new(Code::InitLimit, format!("initialisation failed: {}", sentence(code, limits, during)));
-    }
+    let mut failure = Failure::of_end(code, limits, during);
     let detail = match (cause, code, ended) {
         (Cause::Malformed(malformed), ..) => format!(": {malformed}"),
         (_, Code::Crashed, Some(Ended { signal: Some(signal), .. })) => format!(" (signal {signal})"),
         (_, Code::Crashed, Some(Ended { code: Some(code), .. })) => format!(" (exit {code})"),
         _ => String::new(),
     };
-    Failure::new(code, sentence(code, limits, during) + &detail)
+    failure.message += &detail;
+    failure
 }
 
 fn of_exit(ended: &Ended, limits: &Limits) -> Code {
@@ -66,23 +57,4 @@ fn of_exit(ended: &Ended, limits: &Limits) -> Code {
 
 fn nearly_full(ended: &Ended, limits: &Limits) -> bool {
     ended.memory_kb >= limits.memory_mb * 1024 / 10 * 7
-}
-
-/// For the author of the tool.
-pub(crate) fn sentence(code: Code, limits: &Limits, during: During) -> String {
-    let init = during == During::Initialisation;
-    match code {
-        Code::CpuLimit if init => format!("it used more than {} ms of CPU time (`init_cpu_ms`)", limits.init_cpu_ms),
-        Code::CpuLimit => format!("the call used more than {} ms of CPU time (`cpu_ms`)", limits.cpu_ms),
-        Code::TimeLimit if init => format!("it took longer than {} ms (`init_time_ms`)", limits.init_time_ms),
-        Code::TimeLimit => format!("the call took longer than {} ms (`time_ms`)", limits.time_ms),
-        Code::MemoryLimit => format!("it needed more than {} MiB of memory (`memory_mb`)", limits.memory_mb),
-        Code::LogLimit => format!("the call logged more than {} KiB (`log_kb`)", limits.log_kb),
-        Code::HostCallLimit => format!("the call made more than {} host calls (`host_calls`)", limits.host_calls),
-        Code::JailViolation => "the compartment made a system call that its jail forbids".to_owned(),
-        Code::ProtocolViolation => "the compartment broke the protocol with its host".to_owned(),
-        Code::Crashed => "the compartment ended by a fault of its own".to_owned(),
-        Code::CompartmentLost => "the compartment was lost through no fault of this call; try again".to_owned(),
-        other => other.to_string(),
-    }
 }

@@ -5,6 +5,7 @@ mod support;
 
 use bytes::Bytes;
 use libtest_mimic::{Arguments, Trial};
+use sandbox::Program;
 use sandbox::conformance::{Behaviour, Capability, Outside, Subject, cases};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -25,8 +26,8 @@ fn main() {
     let runtime = Arc::new(runtime.expect("a runtime"));
     let subject = Arc::new(Subject {
         wall: runtime.block_on(support::wall()),
-        source,
-        file_name: "server.js",
+        program: |behaviour| Program::Module { source: source(behaviour), file_name: "server.js".to_owned() },
+        value: |bytes| String::from_utf8_lossy(bytes).into_owned(),
         lacks: LACKS,
         outside: Some(Outside { living, kill_seeds: || kill(SEEDS), kill_compartments }),
     });

@@ -4,8 +4,9 @@
 mod support;
 
 use policy::Boundary;
-use sandbox::{Code, Operation, Request};
-use std::collections::HashSet;
+use sandbox::{Code, Operation, Program, Request};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use support::{Kept, Server, call, in_session, pool, run, tool};
 
 const COUNTER: &str = "let n = 0; export default { tools: { run: { run: () => ++n } } }";
@@ -240,6 +241,19 @@ async fn initialisation_speaks_with_the_authors_own_stack() {
     assert!(none.message.contains("no default export"), "{none}");
     let spins = fails("for (;;); export default {}").await;
     assert_eq!(spins.code, Code::InitLimit);
+}
+
+#[tokio::test]
+async fn commands_are_for_another_wall() {
+    let pool = pool().await;
+    for boundary in [Boundary::Call, Boundary::Tenant] {
+        let mut server = Arc::into_inner(Server::new("").boundary(boundary).deploy()).expect("nobody else has it");
+        let (files, command) = ("/usr".into(), vec!["/usr/bin/true".to_owned()]);
+        server.program = Program::Command { files, command, environment: BTreeMap::new() };
+        let refused = pool.seed(&Arc::new(server)).await.err().expect("it runs modules only");
+        assert_eq!(refused.code, Code::InitFailed);
+        assert!(refused.message.contains("no commands"), "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Why a call has no result.
 
+use policy::Limits;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -91,9 +92,42 @@ pub struct Failure {
     pub message: String,
 }
 
+/// During which work a compartment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum During {
+    Call,
+    Initialisation,
+}
+
 impl Failure {
     pub fn new(code: Code, message: impl Into<String>) -> Failure {
         Failure { code, message: message.into() }
+    }
+
+    /// What the author of a tool is told of a compartment that ended for this reason.
+    pub fn of_end(code: Code, limits: &Limits, during: During) -> Failure {
+        let init = during == During::Initialisation;
+        if init && matches!(code, Code::CpuLimit | Code::TimeLimit | Code::MemoryLimit) {
+            return Failure::new(Code::InitLimit, format!("initialisation failed: {}", sentence(code, limits, init)));
+        }
+        Failure::new(code, sentence(code, limits, init))
+    }
+}
+
+fn sentence(code: Code, limits: &Limits, init: bool) -> String {
+    match code {
+        Code::CpuLimit if init => format!("it used more than {} ms of CPU time (`init_cpu_ms`)", limits.init_cpu_ms),
+        Code::CpuLimit => format!("the call used more than {} ms of CPU time (`cpu_ms`)", limits.cpu_ms),
+        Code::TimeLimit if init => format!("it took longer than {} ms (`init_time_ms`)", limits.init_time_ms),
+        Code::TimeLimit => format!("the call took longer than {} ms (`time_ms`)", limits.time_ms),
+        Code::MemoryLimit => format!("it needed more than {} MiB of memory (`memory_mb`)", limits.memory_mb),
+        Code::LogLimit => format!("the call logged more than {} KiB (`log_kb`)", limits.log_kb),
+        Code::HostCallLimit => format!("the call made more than {} host calls (`host_calls`)", limits.host_calls),
+        Code::JailViolation => "the compartment made a system call that its jail forbids".to_owned(),
+        Code::ProtocolViolation => "the compartment broke the protocol with its host".to_owned(),
+        Code::Crashed => "the compartment ended by a fault of its own".to_owned(),
+        Code::CompartmentLost => "the compartment was lost through no fault of this call; try again".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -45,6 +45,11 @@ pub trait Host: Send + Sync {
     fn hosts_reached(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Names of the secrets that went along so far, for the receipt.
+    fn credentials_used(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A host without a way out, and without a client behind the call: `bulkhead exec`. Every fetch and every question is

@@ -12,8 +12,8 @@ mod pool;
 mod receipt;
 mod wall;
 
-pub use failure::{Code, Failure};
+pub use failure::{Code, During, Failure};
 pub use host::{Host, HostCall, HostRefusal, HostReply, LogLine, NoNetwork};
 pub use pool::{Pool, PoolSettings, PoolState, PoolTotals};
 pub use receipt::{Receipt, Usage};
-pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Request, Seed, Shows, Wall};
+pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Program, Request, Seed, Shows, Wall};

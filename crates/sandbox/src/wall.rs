@@ -4,7 +4,9 @@ use crate::{Code, Failure, Host, Receipt, Usage};
 use bytes::Bytes;
 use policy::Permit;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +20,29 @@ pub struct Deployment {
     pub server: String,
     /// Names this version for ever; two deployments with one id are the same code with the same permit.
     pub id: String,
-    /// The entry module.
-    pub source: Bytes,
-    /// What stack traces call it.
-    pub file_name: String,
+    pub program: Program,
     pub permit: Permit,
     /// What its code may show.
     pub shows: Shows,
+}
+
+/// What a deployment runs. A wall takes the kind it was made for and refuses the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// One module of JavaScript.
+    Module {
+        source: Bytes,
+        /// What stack traces call it.
+        file_name: String,
+    },
+    /// A program that speaks MCP over its standard input and output.
+    Command {
+        /// The folder it sees, read-only, as `/app`.
+        files: PathBuf,
+        /// The program and its arguments, as seen from inside.
+        command: Vec<String>,
+        environment: BTreeMap<String, String>,
+    },
 }
 
 type Accepts = dyn Fn(&RawValue) -> Result<(), String> + Send + Sync;
@@ -40,7 +58,8 @@ impl Shows {
         Shows(Some(Arc::new(accepts)))
     }
 
-    pub(crate) fn check(&self, surface: &RawValue) -> Result<(), Failure> {
+    /// Whether the code may show this. The pool asks for every seed; a wall asks for whatever it starts beside its seed.
+    pub fn check(&self, surface: &RawValue) -> Result<(), Failure> {
         let Some(accepts) = &self.0 else { return Ok(()) };
         accepts(surface).map_err(|why| Failure::new(Code::SurfaceDrift, why))
     }

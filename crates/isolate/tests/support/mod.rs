@@ -7,7 +7,9 @@ pub mod processes;
 use bytes::Bytes;
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Allowance, Ask, Boundary, LimitName, Limits, permit};
-use sandbox::{Answer, Code, Deployment, Host, LogLine, NoNetwork, Operation, Pool, PoolSettings, Request, Wall};
+use sandbox::{
+    Answer, Code, Deployment, Host, LogLine, NoNetwork, Operation, Pool, PoolSettings, Program, Request, Wall,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -94,8 +96,7 @@ impl Server {
             tenant: self.tenant,
             server: "server".to_owned(),
             id: format!("deployment-{number}"),
-            source: Bytes::from(self.source),
-            file_name: "server.js".to_owned(),
+            program: Program::Module { source: Bytes::from(self.source), file_name: "server.js".to_owned() },
             permit: permit(&ask, &Allowance::default()).expect("a permit"),
             shows: sandbox::Shows::default(),
         })

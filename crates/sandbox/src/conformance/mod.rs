@@ -1,6 +1,6 @@
 //! What every wall must do, whatever it is made of: a list of cases for a test binary to run.
 //!
-//! The author of a wall hands in a [`Subject`]: the wall, the source of a server for each [`Behaviour`], and what the
+//! The author of a wall hands in a [`Subject`]: the wall, the program of a server for each [`Behaviour`], and what the
 //! wall cannot do by nature. Every case drives the wall through a [`crate::Pool`] while a neighbour of another tenant
 //! works on the same wall, and fails if the neighbour notices anything. A case that fails panics.
 //!
@@ -17,8 +17,7 @@ mod stage;
 mod starts;
 mod watched;
 
-use crate::{Future, Wall};
-use bytes::Bytes;
+use crate::{Future, Program, Wall};
 use neighbour::Neighbour;
 use stage::Stage;
 use std::sync::Arc;
@@ -64,6 +63,8 @@ pub enum Behaviour {
 /// What a wall may lack by its nature; the cases that need it are then left out, and the test binary says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Capability {
+    /// Runs modules, rather than commands.
+    Module,
     /// Measures the CPU time of a call.
     CpuTime,
     /// Tells a compartment that ran out of memory from one that failed otherwise.
@@ -97,9 +98,9 @@ pub struct Outside {
 /// A wall to be tested.
 pub struct Subject {
     pub wall: Arc<dyn Wall>,
-    pub source: fn(Behaviour) -> Bytes,
-    /// What the entry module is called.
-    pub file_name: &'static str,
+    pub program: fn(Behaviour) -> Program,
+    /// What a tool gave, as JSON text, from the wall's answer: servers that speak MCP give it within a result.
+    pub value: fn(&[u8]) -> String,
     pub lacks: &'static [Capability],
     pub outside: Option<Outside>,
 }

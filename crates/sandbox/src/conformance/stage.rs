@@ -4,7 +4,7 @@ use super::watched::Watched;
 use super::{Behaviour, Outside, Subject};
 use crate::{
     Answer, Code, Deployment, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Pool, PoolSettings,
-    Request,
+    Program, Request,
 };
 use bytes::Bytes;
 use policy::{Allowance, Ask, Boundary, Limits, permit};
@@ -25,7 +25,7 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn new(subject: Arc<Subject>) -> Stage {
-        let wall = Arc::new(Watched::new(subject.wall.clone()));
+        let wall = Arc::new(Watched::new(subject.wall.clone(), subject.value));
         Stage { subject, wall, neighbour: Arc::default() }
     }
 
@@ -50,8 +50,7 @@ impl Stage {
 
     pub(super) fn server(&self, behaviour: Behaviour) -> Server {
         Server {
-            source: (self.subject.source)(behaviour),
-            file_name: self.subject.file_name,
+            program: (self.subject.program)(behaviour),
             limits: Limits::default(),
             boundary: Boundary::Call,
             tenant: "subject".to_owned(),
@@ -75,8 +74,7 @@ impl Stage {
 /// A deployment in the making.
 #[derive(Clone)]
 pub(super) struct Server {
-    source: Bytes,
-    file_name: &'static str,
+    program: Program,
     limits: Limits,
     boundary: Boundary,
     tenant: String,
@@ -98,8 +96,8 @@ impl Server {
         self
     }
 
-    pub(super) fn source(mut self, source: Bytes) -> Server {
-        self.source = source;
+    pub(super) fn program(mut self, program: Program) -> Server {
+        self.program = program;
         self
     }
 
@@ -111,8 +109,7 @@ impl Server {
             tenant: self.tenant.clone(),
             server: "server".to_owned(),
             id: format!("conformance-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
-            source: self.source.clone(),
-            file_name: self.file_name.to_owned(),
+            program: self.program.clone(),
             permit: permit(&ask, &Allowance::default()).expect("the suite asks for what is allowed"),
             shows: crate::Shows::default(),
         })
@@ -164,7 +161,10 @@ pub(super) async fn ask(pool: &Pool, deployment: &Arc<Deployment>, request: &Req
 /// Calls, and gives the result as text or the failure's code.
 pub(super) async fn call(pool: &Pool, deployment: &Arc<Deployment>, request: &Request) -> Result<String, Code> {
     let answer = ask(pool, deployment, request, Arc::new(Ear::default())).await;
-    answer.outcome.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|failure| failure.code)
+    answer.outcome.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|failure| {
+        assert_ne!(failure.code, Code::WallUnavailable, "no case is about a wall that is not there: {failure}");
+        failure.code
+    })
 }
 
 /// Calls without input.

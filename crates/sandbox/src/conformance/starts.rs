@@ -2,7 +2,7 @@
 
 use super::stage::{Ear, Server, Stage, ask, call, request, run, spawn};
 use super::{Behaviour, Case, case};
-use crate::{Code, Failure};
+use crate::{Code, Failure, Program};
 use bytes::Bytes;
 use policy::Boundary;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) fn cases() -> Vec<Case> {
         case!(spinning_at_the_start_ends_at_the_limit, CpuTime),
         case!(sleeping_at_the_start_ends_at_the_limit),
         case!(hoarding_at_the_start_ends_at_the_limit, Memory),
-        case!(a_source_over_the_limit_is_refused),
+        case!(a_source_over_the_limit_is_refused, Module),
         case!(a_failed_start_is_not_tried_again_at_once),
         case!(many_first_callers_start_it_once),
         case!(a_failed_start_costs_its_tenants_other_servers_nothing, Tenant),
@@ -56,8 +56,8 @@ async fn hoarding_at_the_start_ends_at_the_limit(stage: Arc<Stage>) {
 }
 
 async fn a_source_over_the_limit_is_refused(stage: Arc<Stage>) {
-    let server =
-        stage.server(Behaviour::Echo).limits(|limits| limits.source_kb = 1).source(Bytes::from(vec![b' '; 1025]));
+    let program = Program::Module { source: Bytes::from(vec![b' '; 1025]), file_name: "server.js".to_owned() };
+    let server = stage.server(Behaviour::Echo).limits(|limits| limits.source_kb = 1).program(program);
     fails(&stage, server, Code::InitFailed, "source_kb").await;
 }
 

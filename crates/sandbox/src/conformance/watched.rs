@@ -1,4 +1,4 @@
-//! A wall that passes everything on and keeps count.
+//! A wall that passes everything on, results as plain values, and keeps count.
 
 use crate::{Compartment, Deployment, Failure, Future, Growth, Host, Request, Seed, Usage, Wall};
 use bytes::Bytes;
@@ -12,8 +12,11 @@ pub(super) struct Watched {
     counts: Arc<Counts>,
 }
 
-#[derive(Default)]
+/// What a tool gave, from the wall's answer.
+type Value = fn(&[u8]) -> String;
+
 struct Counts {
+    value: Value,
     plants: AtomicUsize,
     calls: AtomicUsize,
     seeds: AtomicUsize,
@@ -23,8 +26,9 @@ struct Counts {
 }
 
 impl Watched {
-    pub(super) fn new(wall: Arc<dyn Wall>) -> Watched {
-        Watched { wall, counts: Arc::default() }
+    pub(super) fn new(wall: Arc<dyn Wall>, value: Value) -> Watched {
+        let [plants, calls, seeds, compartments, generation] = [(); 5].map(|()| AtomicUsize::new(0));
+        Watched { wall, counts: Arc::new(Counts { value, plants, calls, seeds, compartments, generation }) }
     }
 
     /// How often something was planted, or tried to be.
@@ -111,7 +115,10 @@ impl Compartment for WatchedCompartment {
         within: Duration,
     ) -> Future<'a, (Result<Bytes, Failure>, Usage)> {
         self.counts.calls.fetch_add(1, Ordering::SeqCst);
-        self.compartment.call(request, host, within)
+        Box::pin(async move {
+            let (outcome, usage) = self.compartment.call(request, host, within).await;
+            (outcome.map(|bytes| (self.counts.value)(&bytes).into()), usage)
+        })
     }
 
     fn alive(&self) -> bool {

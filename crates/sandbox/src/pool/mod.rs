@@ -71,7 +71,7 @@ impl Pool {
             host_calls: usage.host_calls,
             log_bytes: usage.log_bytes,
             hosts: host.hosts_reached(),
-            credentials: Vec::new(),
+            credentials: host.credentials_used(),
         };
         Answer { outcome, receipt }
     }

@@ -131,4 +131,8 @@ impl Host for Asked {
     fn hosts_reached(&self) -> Vec<String> {
         self.host.hosts_reached()
     }
+
+    fn credentials_used(&self) -> Vec<String> {
+        self.host.credentials_used()
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Compartment, Deployment, Failure, Future, Growth, Host, HostCall, HostRefusal, HostReply, LogLine,
-    Operation, Pool, PoolSettings, Request, Seed, Usage, Wall,
+    Operation, Pool, PoolSettings, Program, Request, Seed, Usage, Wall,
 };
 use bytes::Bytes;
 use policy::{Allowance, Ask, Boundary, permit};
@@ -78,7 +78,8 @@ impl Wall for Cardboard {
             rise(&self.seen.planting, &self.seen.most_planting);
             let _lowered = Lowered(&self.seen.planting);
             tokio::time::sleep(self.plant).await;
-            let works: Vec<u64> = serde_json::from_slice(&deployment.source).expect("the test's own");
+            let Program::Module { source, .. } = &deployment.program else { panic!("the test's own") };
+            let works: Vec<u64> = serde_json::from_slice(source).expect("the test's own");
             let time = |index: usize| Duration::from_micros(works[index]);
             let work = match works[0] {
                 0 => Work::Compute(time(1)),
@@ -227,8 +228,10 @@ pub(super) fn server_with(tenant: &str, work: Work, boundary: Boundary) -> Arc<D
         tenant: tenant.to_owned(),
         server: "server".to_owned(),
         id: format!("cardboard-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
-        source: Bytes::from(serde_json::to_vec(&source).expect("numbers")),
-        file_name: "server.js".to_owned(),
+        program: Program::Module {
+            source: Bytes::from(serde_json::to_vec(&source).expect("numbers")),
+            file_name: "server.js".to_owned(),
+        },
         permit: permit(&ask, &Allowance::default()).expect("the defaults are allowed"),
         shows: crate::Shows::default(),
     })
