@@ -1,0 +1,21 @@
+#![forbid(unsafe_code)]
+//! The process wall: any program that speaks MCP over stdio, unchanged, in a jail of its own.
+//!
+//! [`ProcessWall`] is the wall. A program is started in a `jail::program::Tree` (`launch`), says hello and shows its
+//! lists (`instance`, `peer`), and is then driven by one task that has its pipes (`driver`). Programs are started ahead
+//! of need (`warm`); how one ended is told by `verdict`.
+
+mod compartment;
+mod driver;
+mod instance;
+mod launch;
+mod peer;
+mod rounds;
+mod settings;
+mod tail;
+mod verdict;
+mod wall;
+mod warm;
+
+pub use settings::ProcessSettings;
+pub use wall::{ProcessWall, WallError};

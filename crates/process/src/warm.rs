@@ -1,0 +1,280 @@
+//! Programs that are started ahead of need, so that a first call does not wait for an interpreter.
+
+use crate::instance::Instance;
+use crate::launch::Launcher;
+use policy::{Boundary, Limits};
+use sandbox::{Code, Failure};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// How often those that wait are looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The number of those that wait falls by one when nobody has missed one for so long.
+const CALM: Duration = Duration::from_secs(30);
+
+/// The pause after the first start that failed; each further one doubles it, up to a bound.
+const PAUSE: Duration = Duration::from_millis(250);
+const MOST_DOUBLINGS: u32 = 8;
+
+/// Programs of a wall that start at once, ahead of need: whoever needs one now comes first.
+const STARTS: usize = 2;
+
+/// What all that wait, and start to wait, may use together.
+pub(crate) struct Budget {
+    /// Memory of those that wait.
+    bytes: AtomicU64,
+    starts: Semaphore,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { bytes: AtomicU64::new(0), starts: Semaphore::new(STARTS) }
+    }
+}
+
+/// A part of the budget, given back when dropped.
+struct Share {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Budget {
+    fn take(self: &Arc<Budget>, bytes: u64, most: u64) -> Option<Share> {
+        let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|used| *used <= most)
+        });
+        taken.ok().map(|_| Share { budget: self.clone(), bytes })
+    }
+}
+
+/// One that waits.
+struct Waiting {
+    instance: Instance,
+    _share: Option<Share>,
+}
+
+/// The programs of one deployment that wait for their first call.
+pub(crate) struct Warm {
+    launcher: Launcher,
+    budget: Arc<Budget>,
+    state: Mutex<State>,
+}
+
+struct State {
+    waiting: VecDeque<Waiting>,
+    /// How many should wait.
+    wanted: usize,
+    starting: usize,
+    last_taken: Instant,
+    last_missed: Instant,
+    /// What one holds when it waits.
+    bytes: u64,
+    trouble: Option<Trouble>,
+}
+
+/// Starts that fail one after the other.
+struct Trouble {
+    /// None when it started and ended while it waited: whoever comes then may have better luck.
+    failure: Option<Failure>,
+    times: u32,
+    until: Instant,
+}
+
+impl Warm {
+    /// Begins with the one that has shown the surface. Must be called inside a tokio runtime.
+    pub(crate) fn new(launcher: Launcher, budget: Arc<Budget>, first: Instance) -> Arc<Warm> {
+        let now = Instant::now();
+        let bytes = held(&first);
+        let state = State {
+            waiting: VecDeque::from([Waiting { instance: first, _share: None }]),
+            wanted: 0,
+            starting: 0,
+            last_taken: now,
+            last_missed: now,
+            bytes,
+            trouble: None,
+        };
+        let warm = Arc::new(Warm { launcher, budget, state: Mutex::new(state) });
+        tokio::spawn(tend(Arc::downgrade(&warm)));
+        warm
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        self.launcher.limits()
+    }
+
+    /// One that waits, or one that is started now.
+    pub(crate) async fn take(self: &Arc<Warm>) -> Result<Instance, Failure> {
+        let ready = {
+            let mut state = self.state();
+            self.drop_old(&mut state);
+            let ready = state.waiting.pop_front();
+            state.last_taken = Instant::now();
+            if ready.is_none() {
+                state.last_missed = state.last_taken;
+            }
+            state.wanted = self.wanted(state.wanted, ready.is_none());
+            ready
+        };
+        self.replace();
+        match ready {
+            Some(ready) => Ok(ready.instance),
+            None => self.start().await,
+        }
+    }
+
+    /// Sessions come one after the other, and each wants one of its own. Single calls have spares in their pool, and a
+    /// server that all share needs another one only when the first is lost.
+    fn wanted(&self, now: usize, missed: bool) -> usize {
+        let most = self.launcher.ground.settings.warm;
+        match self.launcher.deployment.permit.boundary() {
+            Boundary::Session if missed => (now * 2).clamp(1, most.max(1)).min(most),
+            Boundary::Session => now.max(1).min(most),
+            Boundary::Call | Boundary::Server | Boundary::Tenant => 0,
+        }
+    }
+
+    async fn start(&self) -> Result<Instance, Failure> {
+        if let Some(trouble) = &self.state().trouble
+            && let Some(failure) = &trouble.failure
+            && Instant::now() < trouble.until
+        {
+            return Err(failure.clone());
+        }
+        let started = Instance::start(&self.launcher).await;
+        let mut state = self.state();
+        match &started {
+            Ok(instance) => {
+                state.trouble = None;
+                state.bytes = held(instance);
+            }
+            // One that was lost through no fault of its own may be tried again at once.
+            Err(failure) if matches!(failure.code, Code::InitFailed | Code::InitLimit | Code::SurfaceDrift) => {
+                state.fail(Some(failure.clone()));
+            }
+            Err(_) => {}
+        }
+        started
+    }
+
+    /// Starts what is missing, in the background.
+    fn replace(self: &Arc<Warm>) {
+        let mut state = self.state();
+        let most = self.launcher.ground.settings.warm_mb << 20;
+        let paused = state.trouble.as_ref().is_some_and(|trouble| Instant::now() < trouble.until);
+        while !paused && state.waiting.len() + state.starting < state.wanted {
+            let Some(share) = self.budget.take(state.bytes, most) else { return };
+            state.starting += 1;
+            let warm = Arc::downgrade(self);
+            tokio::spawn(async move {
+                let turn = share.budget.clone();
+                // Nobody closes it.
+                let _turn = turn.starts.acquire().await;
+                let Some(warm) = warm.upgrade() else { return };
+                let started = warm.start().await;
+                let mut state = warm.state();
+                state.starting -= 1;
+                if let Ok(instance) = started {
+                    state.waiting.push_back(Waiting { instance, _share: Some(share) });
+                }
+            });
+        }
+    }
+
+    /// Lets go of those that have ended, or have waited too long.
+    fn drop_old(&self, state: &mut State) {
+        let age = self.launcher.ground.settings.warm_age;
+        let before = state.waiting.len();
+        state.waiting.retain(|waiting| waiting.instance.peer.alive());
+        if state.waiting.len() < before {
+            state.fail(None);
+        }
+        state.waiting.retain(|waiting| waiting.instance.born.elapsed() < age);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn fail(&mut self, failure: Option<Failure>) {
+        let times = self.trouble.as_ref().map_or(0, |trouble| trouble.times) + 1;
+        let until = Instant::now() + PAUSE * 2u32.pow((times - 1).min(MOST_DOUBLINGS));
+        self.trouble = Some(Trouble { failure, times, until });
+    }
+}
+
+fn held(instance: &Instance) -> u64 {
+    instance.peer.process().usage().map_or(0, |used| used.memory)
+}
+
+/// As long as there is a seed: keeps as many waiting as are wanted.
+async fn tend(warm: Weak<Warm>) {
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let Some(warm) = warm.upgrade() else { return };
+        {
+            let mut state = warm.state();
+            warm.drop_old(&mut state);
+            if state.last_taken.elapsed() > warm.launcher.ground.settings.warm_idle {
+                state.wanted = 0;
+                state.waiting.clear();
+            } else if state.last_missed.elapsed() > CALM && state.wanted > 1 {
+                state.wanted -= 1;
+                state.last_missed = Instant::now();
+                let wanted = state.wanted;
+                state.waiting.truncate(wanted);
+            }
+        }
+        warm.replace();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_is_never_overdrawn_and_comes_back() {
+        let budget = Arc::new(Budget::default());
+        let first = budget.take(60, 100).unwrap();
+        assert!(budget.take(60, 100).is_none());
+        let second = budget.take(40, 100).unwrap();
+        drop(first);
+        assert!(budget.take(60, 100).is_some());
+        drop(second);
+        assert_eq!(budget.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_bound() {
+        let now = Instant::now();
+        let mut state = State {
+            waiting: VecDeque::new(),
+            wanted: 0,
+            starting: 0,
+            last_taken: now,
+            last_missed: now,
+            bytes: 0,
+            trouble: None,
+        };
+        let mut pauses = Vec::new();
+        for _ in 0..20 {
+            state.fail(None);
+            pauses.push(state.trouble.as_ref().unwrap().until.duration_since(now));
+        }
+        assert!(pauses[0] >= PAUSE && pauses[3] >= PAUSE * 8);
+        assert!(pauses[19] < PAUSE * 2u32.pow(MOST_DOUBLINGS + 1));
+    }
+}
