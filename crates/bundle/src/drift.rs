@@ -151,7 +151,7 @@ fn rank(boundary: Option<&Value>) -> u8 {
     }
 }
 
-fn sets<T: Ord + fmt::Display>(
+fn sets<T: Ord + fmt::Display + Serialize>(
     of: &'static str,
     pointer: &str,
     (added, removed): (Kind, Kind),
@@ -161,7 +161,7 @@ fn sets<T: Ord + fmt::Display>(
 ) {
     for (kind, here, there) in [(removed, old, new), (added, new, old)] {
         for (index, entry) in here.iter().enumerate().filter(|(_, entry)| !there.contains(*entry)) {
-            let value = Some(Value::from(entry.to_string()));
+            let value = Some(json!(entry));
             let (old, new) = if kind == added { (None, value) } else { (value, None) };
             let (name, pointer) = (entry.to_string(), format!("{pointer}/{index}"));
             changes.push(Change { kind, of, name, pointer, old, new });

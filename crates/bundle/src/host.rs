@@ -9,7 +9,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 word! {
-    /// What may be reached: a host name, exact or `*.example.com`, or an address (`192.0.2.1`, `[2001:db8::1]`), with or
+    /// What may be reached: a host name, exact, `*.example.com` or `*`, or an address (`192.0.2.1`, `[2001:db8::1]`), with or
     /// without a port, by https; or a base URL, `http://example.com/v1/`; and before either the only methods, `GET,POST `.
     /// There is one way to write each.
     Host, reach
@@ -57,6 +57,10 @@ fn host(text: &str) -> Result<(), Wrong> {
             return Err(wrong("is no host name").hint("an IPv6 address stands in brackets, such as `[2001:db8::1]`"));
         }
         number.ok_or_else(|| wrong("has no port between 1 and 65535 after its colon"))?;
+    }
+    // Every host. Whether that is allowed is for the host's operator to say.
+    if bare == "*" {
+        return Ok(());
     }
     if let Some(address) = bare.strip_prefix('[') {
         let address = address.strip_suffix(']').and_then(|address| address.parse::<Ipv6Addr>().ok());
@@ -131,6 +135,9 @@ mod tests {
             "https://*.example.com/v1",
             "GET https://a.b",
             "GET,POST a.b",
+            "*",
+            "*:8443",
+            "http://*",
         ];
         for good in good {
             assert!(good.parse::<Host>().is_ok(), "{good}: {:?}", good.parse::<Host>());
@@ -138,7 +145,6 @@ mod tests {
         let bad = [
             "",
             ".",
-            "*",
             "*.",
             "*.com",
             "*.*.com",

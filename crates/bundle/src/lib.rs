@@ -9,6 +9,7 @@
 //! - [`check`]: whether files are those that a lock names.
 //! - [`verify`]: whether seal, lock, files and manifest belong together.
 
+mod binding;
 mod canonical;
 mod check;
 mod drift;
@@ -23,6 +24,7 @@ mod text;
 mod verify;
 mod word;
 
+pub use binding::{AwsWord, Binding, BoundHost, Format, HeaderName, ParameterName, Place, Pointer};
 pub use canonical::{canonical, canonical_digest};
 pub use check::{Mismatch, check};
 pub use drift::{Change, Drift, Kind};

@@ -2,7 +2,7 @@
 
 use crate::canonical::{Excess, canonical, difference, digest, measure};
 use crate::text::message;
-use crate::{Digest, FilePath, Host, Manifest, SecretName, ServerName, Surface, Wall, Wrong};
+use crate::{Binding, Digest, FilePath, Host, Manifest, ServerName, Surface, Wall, Wrong};
 use policy::{Boundary, LimitName, Limits, UnknownLimit};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub struct Lock {
     pub server: ServerName,
     pub surface: Surface,
     pub egress: BTreeSet<Host>,
-    pub secrets: BTreeSet<SecretName>,
+    pub secrets: BTreeSet<Binding>,
     pub limits: LockedLimits,
     pub wall: Wall,
     pub boundary: Boundary,
@@ -151,7 +151,7 @@ struct Wire {
     server: ServerName,
     surface: Surface,
     egress: BTreeSet<Host>,
-    secrets: BTreeSet<SecretName>,
+    secrets: BTreeSet<Binding>,
     limits: LockedLimits,
     wall: Wall,
     boundary: Boundary,

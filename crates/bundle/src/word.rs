@@ -100,7 +100,7 @@ const LONGEST_PATH: usize = 512;
 const LONGEST_KEY_ID: usize = 64;
 
 /// The first segments of the host's own URLs. The registry has the same rule; a test compares.
-const RESERVED: &[&str] = &["admin", "healthz", "readyz", "metrics", "mcp", "well-known"];
+const RESERVED: &[&str] = &["admin", "connect", "healthz", "readyz", "metrics", "mcp", "well-known"];
 
 fn server_name(text: &str) -> Result<(), Wrong> {
     if RESERVED.contains(&text) {

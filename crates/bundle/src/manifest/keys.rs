@@ -1,5 +1,6 @@
 //! The keys of the file, each described once, and the pages made of them.
 
+use super::secrets::{SECRET_KEYS, SECRETS};
 use policy::{LimitName, Limits};
 use std::fmt::Write;
 
@@ -50,12 +51,6 @@ pub(super) const KEYS: &[Key] = &[
         default: Some("[]"),
         about: "Hosts that the server may reach. There is no other way out.",
     },
-    Key {
-        name: "secrets",
-        kind: "list of names: A-Z, 0-9 and _, a letter first",
-        default: Some("[]"),
-        about: "Names of the secrets that the server uses. Their values never stand in a file.",
-    },
 ];
 
 pub(super) const LIMITS: &str = "limits";
@@ -71,6 +66,16 @@ pub(super) fn reference() -> String {
         let (least, most) = (Limits::LEAST.get(name), Limits::MOST.get(name));
         let (default, about) = (Limits::default().get(name), name.describe());
         let _ = writeln!(page, "| `{LIMITS}.{name}` | whole number, {least} to {most} | `{default}` | {about} |");
+    }
+    for (name, kind, about) in SECRET_KEYS {
+        let default = match *name {
+            "name" | "hosts" => "needed",
+            "format" => "`\"{}\"`",
+            "asked" => "`false`",
+            "connection" => "none",
+            _ => "one of them",
+        };
+        let _ = writeln!(page, "| `{SECRETS}.{name}` | {kind} | {default} | {about} |");
     }
     page
 }
@@ -96,5 +101,10 @@ pub(super) fn template(name: &str) -> String {
         let default = Limits::default().get(name);
         let _ = write!(file, "\n# {}\n# {name} = {default}\n", name.describe());
     }
+    file.push_str(
+        "\n# A secret that the host puts into requests; the code never has it. As many of these as there are secrets.\n\
+         #   [[secrets]]\n#   name = \"API_TOKEN\"\n#   hosts = [\"api.example.com\"]\n\
+         #   header = \"authorization\"\n#   format = \"Bearer {}\"\n",
+    );
     file
 }

@@ -2,8 +2,9 @@
 
 mod keys;
 mod read;
+mod secrets;
 
-use crate::{FilePath, Host, SecretName, ServerName};
+use crate::{Binding, FilePath, Host, ServerName};
 use policy::{Ask, Boundary, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -36,7 +37,7 @@ pub struct Manifest {
     pub jit: bool,
     pub limits: Limits,
     pub egress: BTreeSet<Host>,
-    pub secrets: BTreeSet<SecretName>,
+    pub secrets: BTreeSet<Binding>,
 }
 
 impl Manifest {

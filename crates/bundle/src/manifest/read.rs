@@ -1,6 +1,7 @@
 //! From the text of a file to a manifest, or to everything that is wrong with it.
 
 use super::keys::{KEYS, LIMITS};
+use super::secrets::{SECRET_KEYS, SECRETS};
 use super::{Manifest, ManifestError, Problem, Wall};
 use crate::text::{message, nearest, quote, visible};
 use crate::{FilePath, ServerName, Wrong, is_hidden};
@@ -78,7 +79,7 @@ fn refusal(text: &str, mut found: Vec<Found<'_>>) -> ManifestError {
     ManifestError { problems: problems.collect(), more }
 }
 
-struct Reader<'t> {
+pub(super) struct Reader<'t> {
     found: Vec<Found<'t>>,
 }
 
@@ -99,7 +100,7 @@ impl<'t> Reader<'t> {
                 "boundary" => self.set(&mut boundary, place, "boundary", choice(inner, BOUNDARIES)),
                 "jit" => self.set(&mut jit, place, "jit", truth(inner)),
                 "egress" => egress = self.list(place, "egress", inner),
-                "secrets" => secrets = self.list(place, "secrets", inner),
+                SECRETS => secrets = self.bindings(place, inner),
                 LIMITS => self.limits(&mut limits, place, inner),
                 other => self.unknown("", other, key.span(), inner),
             }
@@ -114,7 +115,12 @@ impl<'t> Reader<'t> {
         Some(Manifest { name, description, entry, wall, boundary, jit, limits, egress, secrets })
     }
 
-    fn take<T>(&mut self, place: Range<usize>, key: &str, value: Result<T, Wrong>) -> Option<T> {
+    /// How much is wrong so far.
+    pub(super) fn found(&self) -> usize {
+        self.found.len()
+    }
+
+    pub(super) fn take<T>(&mut self, place: Range<usize>, key: &str, value: Result<T, Wrong>) -> Option<T> {
         value.map_err(|wrong| self.found.push(Found::wrong(place.start, key, wrong))).ok()
     }
 
@@ -125,7 +131,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Each entry is looked at, and each that is wrong is named where it stands.
-    fn list<T>(&mut self, place: Range<usize>, key: &str, value: &DeValue<'_>) -> BTreeSet<T>
+    pub(super) fn list<T>(&mut self, place: Range<usize>, key: &str, value: &DeValue<'_>) -> BTreeSet<T>
     where
         T: FromStr<Err = Wrong> + Ord + Display,
     {
@@ -163,7 +169,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn unknown(&mut self, table: &'static str, key: &'t str, place: Range<usize>, value: &DeValue<'_>) {
+    pub(super) fn unknown(&mut self, table: &'static str, key: &'t str, place: Range<usize>, value: &DeValue<'_>) {
         let short: String = key.chars().take(64).collect();
         let full = if table.is_empty() { visible(&short) } else { format!("{table}.{}", visible(&short)) };
         let finding = Finding::Unknown { table, key, is_table: value.is_table() };
@@ -178,17 +184,17 @@ const BOUNDARIES: &[(&str, Boundary)] = &[
     ("tenant", Boundary::Tenant),
 ];
 
-fn mismatch(value: &DeValue<'_>, needed: &str) -> Wrong {
+pub(super) fn mismatch(value: &DeValue<'_>, needed: &str) -> Wrong {
     let kind = value.type_str();
     let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     Wrong::new(format!("{needed} is needed, this is {article} {kind}"))
 }
 
-fn text<'v>(value: &'v DeValue<'_>) -> Result<&'v str, Wrong> {
+pub(super) fn text<'v>(value: &'v DeValue<'_>) -> Result<&'v str, Wrong> {
     value.as_str().ok_or_else(|| mismatch(value, "text"))
 }
 
-fn word<T: FromStr<Err = Wrong>>(value: &DeValue<'_>) -> Result<T, Wrong> {
+pub(super) fn word<T: FromStr<Err = Wrong>>(value: &DeValue<'_>) -> Result<T, Wrong> {
     text(value)?.parse()
 }
 
@@ -206,7 +212,7 @@ fn prose(value: &DeValue<'_>) -> Result<String, Wrong> {
     }
 }
 
-fn truth(value: &DeValue<'_>) -> Result<bool, Wrong> {
+pub(super) fn truth(value: &DeValue<'_>) -> Result<bool, Wrong> {
     value.as_bool().ok_or_else(|| mismatch(value, "true or false"))
 }
 
@@ -238,7 +244,8 @@ fn limit(name: LimitName, value: &DeValue<'_>) -> Result<u64, Wrong> {
 fn unknown(table: &str, key: &str, is_table: bool) -> Wrong {
     let limits = || LimitName::ALL.iter().map(|name| name.as_str());
     let here: Vec<&str> = match table {
-        "" => KEYS.iter().map(|key| key.name).chain([LIMITS]).collect(),
+        "" => KEYS.iter().map(|key| key.name).chain([LIMITS, SECRETS]).collect(),
+        SECRETS => SECRET_KEYS.iter().map(|(name, ..)| *name).collect(),
         _ => limits().collect(),
     };
     let wrong = Wrong::new(if is_table { "there is no such table" } else { "there is no such key" });

@@ -61,7 +61,11 @@ fn what_is_allowed() {
     let new = Lock {
         server: "other".parse().unwrap(),
         egress: ["api.example.com", "evil.example"].map(|host| host.parse().unwrap()).into(),
-        secrets: ["OTHER"].map(|name| name.parse().unwrap()).into(),
+        secrets: old
+            .secrets
+            .iter()
+            .map(|binding| bundle::Binding { name: "OTHER".parse().unwrap(), ..binding.clone() })
+            .collect(),
         limits: LockedLimits::from(&Limits { cpu_ms: 200, log_kb: 1, ..Limits::default() }),
         boundary: Boundary::Server,
         jit: true,
@@ -71,8 +75,8 @@ fn what_is_allowed() {
     wider ~ server "other" changed at "/server": "weather" → "other"
           - host "*.example.org:8443" removed at "/egress/0": "*.example.org:8443"
     wider + host "evil.example" added at "/egress/1": "evil.example"
-          - secret "API_TOKEN" removed at "/secrets/0": "API_TOKEN"
-    wider + secret "OTHER" added at "/secrets/0": "OTHER"
+          - secret "API_TOKEN" removed at "/secrets/0": {"asked":false,"format":"Bearer {}","hosts":["api.example.com"],"name":"API_TOKEN","place":{"header":"authorization"}}
+    wider + secret "OTHER" added at "/secrets/0": {"asked":false,"format":"Bearer {}","hosts":["api.example.com"],"name":"OTHER","place":{"header":"authorization"}}
     wider ~ limit "cpu_ms" raised at "/limits/cpu_ms": 100 → 200
           ~ limit "log_kb" lowered at "/limits/log_kb": 64 → 1
     wider ~ boundary changed at "/boundary": "call" → "server"
@@ -82,8 +86,8 @@ fn what_is_allowed() {
     wider ~ server "weather" changed at "/server": "other" → "weather"
           - host "evil.example" removed at "/egress/1": "evil.example"
     wider + host "*.example.org:8443" added at "/egress/0": "*.example.org:8443"
-          - secret "OTHER" removed at "/secrets/0": "OTHER"
-    wider + secret "API_TOKEN" added at "/secrets/0": "API_TOKEN"
+          - secret "OTHER" removed at "/secrets/0": {"asked":false,"format":"Bearer {}","hosts":["api.example.com"],"name":"OTHER","place":{"header":"authorization"}}
+    wider + secret "API_TOKEN" added at "/secrets/0": {"asked":false,"format":"Bearer {}","hosts":["api.example.com"],"name":"API_TOKEN","place":{"header":"authorization"}}
           ~ limit "cpu_ms" lowered at "/limits/cpu_ms": 200 → 100
     wider ~ limit "log_kb" raised at "/limits/log_kb": 1 → 64
           ~ boundary changed at "/boundary": "server" → "call"

@@ -17,15 +17,24 @@ fn a_whole_file() {
         boundary = "session"
         jit = true
         egress = ["*.example.org:8443", "api.example.com", "192.0.2.1", "[2001:db8::1]:80"]
-        secrets = ["B", "A_1"]
         [limits]
         cpu_ms = 0x64
         log_kb = 0
+        [[secrets]]
+        name = "B"
+        hosts = ["api.example.com", "http://192.0.2.1"]
+        header = "authorization"
+        format = "Bearer {}"
+        [[secrets]]
+        name = "A_1"
+        hosts = ["*.example.org:8443"]
+        aws = { region = "eu-central-1", service = "s3" }
+        asked = true
     "#;
     let manifest = Manifest::parse(text.as_bytes()).unwrap();
     assert_eq!(manifest.entry.as_str(), "src/server.js");
     assert_eq!((manifest.limits.cpu_ms, manifest.limits.log_kb, manifest.limits.time_ms), (100, 0, 30_000));
-    assert_eq!(manifest.secrets.iter().map(|s| s.as_str()).collect::<Vec<_>>(), ["A_1", "B"]);
+    assert_snapshot!(serde_json::to_string(&manifest.secrets).unwrap(), @r#"[{"name":"A_1","hosts":["*.example.org:8443"],"place":{"aws":{"region":"eu-central-1","service":"s3"}},"format":"{}","asked":true},{"name":"B","hosts":["api.example.com","http://192.0.2.1"],"place":{"header":"authorization"},"format":"Bearer {}","asked":false}]"#);
     assert_eq!(manifest.egress.len(), 4);
     assert!(permit(&manifest.ask(), &Allowance::default()).unwrap().jit());
 }
@@ -39,7 +48,7 @@ fn keys_that_do_not_exist() {
     2:1: entyr: there is no such key; did you mean `entry`?
     3:1: Entry: there is no such key; did you mean `entry`?
     4:1: cpu_ms: there is no such key; `cpu_ms` belongs to `[limits]`
-    5:1: network: there is no such key; there are name, description, entry, wall, boundary, jit, egress, secrets, limits
+    5:1: network: there is no such key; there are name, description, entry, wall, boundary, jit, egress, limits, secrets
     7:2: limit: there is no such table; did you mean `limits`?
     11:1: limits.cpu: there is no such key; there are cpu_ms, time_ms, memory_mb, result_kb, log_kb, host_calls, argument_kb, argument_depth, init_cpu_ms, init_time_ms, source_kb
     12:1: limits.jit: there is no such key; `jit` stands above all tables
@@ -50,7 +59,7 @@ fn keys_that_do_not_exist() {
 #[test]
 fn wrong_types() {
     let text = "name = 1\ndescription = [\"a\"]\nentry = true\nwall = 2\nboundary = 1.5\njit = \"yes\"\negress = \"a.b\"\n\
-                secrets = [1, \"A\", {}]\nlimits = 5\n";
+                secrets = [1, \"A\", {}, {name = 1, hosts = 1, header = 1, format = 1, asked = 1}]\nlimits = 5\n";
     assert_snapshot!(refused(text), @r#"
     1:8: name: text is needed, this is an integer
     2:15: description: text is needed, this is an array
@@ -59,8 +68,16 @@ fn wrong_types() {
     5:12: boundary: text is needed, this is a float
     6:7: jit: true or false is needed, this is a string
     7:10: egress: a list of texts is needed, this is a string
-    8:12: secrets: text is needed, this is an integer
-    8:20: secrets: text is needed, this is a table
+    8:12: secrets: a table is needed, this is an integer; write `[[secrets]]` on a line of its own, and `name`, `hosts` and a place below it
+    8:15: secrets: a table is needed, this is a string; write `[[secrets]]` on a line of its own, and `name`, `hosts` and a place below it
+    8:20: secrets.name: this key is needed; such as `name = "API_TOKEN"`
+    8:20: secrets.hosts: this key is needed; such as `hosts = ["api.example.com"]`
+    8:20: secrets: one place is needed, there are 0; one of header, query, cookie, body, basic, aws, such as `header = "authorization"`
+    8:32: secrets.name: text is needed, this is an integer
+    8:43: secrets.hosts: a list of texts is needed, this is an integer
+    8:55: secrets.header: text is needed, this is an integer
+    8:67: secrets.format: text is needed, this is an integer
+    8:78: secrets.asked: true or false is needed, this is an integer
     9:10: limits: `limits` is a table; write `[limits]` on a line of its own
     "#);
 }
@@ -69,7 +86,7 @@ fn wrong_types() {
 fn wrong_values() {
     let text = "name = \"Weather App\"\ndescription = \"a\\u202eb\"\nentry = \"../server.js\"\nwall = \"microvm\"\nboundary = \"sesion\"\n\
                 egress = [\"ftp://api.example.com/v1/x\", \"API.example.com\", \"*.com\", \"127.1\", \"a.b:0\", \"::1\", \"bücher.de\",\n\
-                \x20 \"a.b\", \"a.b\"]\nsecrets = [\"token\", \"A\", \"A\"]\n[limits]\ncpu_ms = 0\nmemory_mb = 1.5\nhost_calls = -1\n\
+                \x20 \"a.b\", \"a.b\"]\n[limits]\ncpu_ms = 0\nmemory_mb = 1.5\nhost_calls = -1\n\
                 log_kb = 99999999999999999999999\n";
     assert_snapshot!(refused(text), @r#"
     1:8: name: `Weather App` is no name of a server; use 1 to 63 of a-z, 0-9 and -, with no - at either end
@@ -85,12 +102,47 @@ fn wrong_values() {
     6:87: egress: `::1` is no host name; an IPv6 address stands in brackets, such as `[2001:db8::1]`
     6:94: egress: `bücher.de` is not ASCII; write such a name in its form that begins with `xn--`
     7:10: egress: `a.b` stands here twice
-    8:12: secrets: `token` is no name of a secret; use 1 to 64 of A-Z, 0-9 and _, a letter first, such as `API_TOKEN`
-    8:26: secrets: `A` stands here twice
-    10:10: limits.cpu_ms: `0` is not between 1 and 60000
-    11:13: limits.memory_mb: a whole number is needed, this is a float
-    12:14: limits.host_calls: `-1` is not between 0 and 4096
-    13:10: limits.log_kb: `99999999999999999999999` is not between 0 and 4096
+    9:10: limits.cpu_ms: `0` is not between 1 and 60000
+    10:13: limits.memory_mb: a whole number is needed, this is a float
+    11:14: limits.host_calls: `-1` is not between 0 and 4096
+    12:10: limits.log_kb: `99999999999999999999999` is not between 0 and 4096
+    "#);
+}
+
+#[test]
+fn secrets_that_make_no_sense() {
+    let text = r#"name = "a"
+entry = "b.js"
+secrets = [
+  { name = "token", hosts = ["a.b/c", "GET a.b"], header = "X Y" },
+  { name = "A", hosts = [], query = "a" },
+  { name = "A", hosts = ["a.b"], query = "a", basic = true },
+  { name = "A", hosts = ["a.b"], basic = true, format = "{}" },
+  { name = "A", hosts = ["a.b"], basic = false },
+  { name = "A", hosts = ["a.b"], body = "token" },
+  { name = "A", hosts = ["a.b"], header = "authorization", format = "Bearer" },
+  { name = "B", hosts = ["a.b"], aws = { region = "a" } },
+  { naem = "B", hosts = ["a.b"], header = "Authorization" },
+  { name = "C", hosts = ["a.b"], basic = true },
+  { name = "C", hosts = ["a.b"], basic = true },
+]
+"#;
+    assert_snapshot!(refused(text), @r#"
+    4:12: secrets.name: `token` is no name of a secret; use 1 to 64 of A-Z, 0-9 and _, a letter first, such as `API_TOKEN`
+    4:30: secrets.hosts: `a.b/c` is more than a host name; such as `api.example.com`, `*.example.com` or `api.example.com:8443`
+    4:39: secrets.hosts: `GET a.b` is more than a host; a secret goes to a host, such as `api.example.com`, whatever the path
+    4:60: secrets.header: `X Y` is no name for it; such as `authorization` or `x-api-key`
+    5:3: secrets: a secret that goes to no host goes nowhere; name its `hosts`
+    6:3: secrets: one place is needed, there are 2; one of header, query, cookie, body, basic, aws, such as `header = "authorization"`
+    7:3: secrets: `basic` and `aws` have a format of their own
+    8:42: secrets.basic: `basic` is true, or not there
+    9:41: secrets.body: `token` is no JSON pointer; such as `/auth/token`
+    10:69: secrets.format: `Bearer` does not say where the secret goes; `{}` stands for it, once, such as `Bearer {}`
+    11:40: secrets.aws: this is not a region and a service; such as `aws = { region = "eu-central-1", service = "s3" }`
+    12:3: secrets.name: this key is needed; such as `name = "API_TOKEN"`
+    12:5: secrets.naem: there is no such key; did you mean `name`?
+    12:43: secrets.header: `Authorization` is no name for it; write `authorization`
+    14:3: secrets: `C` is bound to the same place twice
     "#);
 }
 
@@ -175,7 +227,7 @@ fn the_template_can_be_read_as_it_is_and_with_everything_in_it() {
 #[test]
 fn the_reference_has_every_key() {
     let reference = Manifest::reference();
-    let keys = ["name", "description", "entry", "wall", "boundary", "jit", "egress", "secrets"];
+    let keys = ["name", "description", "entry", "wall", "boundary", "jit", "egress", "secrets.name", "secrets.header"];
     let limits = LimitName::ALL.iter().map(|name| format!("limits.{name}"));
     for key in keys.iter().map(|key| (*key).to_owned()).chain(limits) {
         assert_eq!(reference.matches(&format!("\n| `{key}` | ")).count(), 1, "{key}");

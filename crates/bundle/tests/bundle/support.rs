@@ -17,9 +17,13 @@ pub const MANIFEST: &str = r#"
         name = "weather"
         entry = "src/server.js"
         egress = ["api.example.com", "*.example.org:8443"]
-        secrets = ["API_TOKEN"]
         [limits]
         cpu_ms = 100
+        [[secrets]]
+        name = "API_TOKEN"
+        hosts = ["api.example.com"]
+        header = "authorization"
+        format = "Bearer {}"
     "#;
 
 pub fn shown() -> Value {
