@@ -10,19 +10,25 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const FILE: &str = "bulkhead.db";
 
 /// Each brings the schema from its place in the list to the next.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+    include_str!("../migrations/0003_secrets.sql"),
+];
 
 const READERS: usize = 2;
 /// At most this much is given back at a time, so that nobody waits long for it.
 const SHRINK_PAGES: u32 = 16_384;
 /// How long to wait for somebody else who looks at the database, such as a backup.
 const BUSY: Duration = Duration::from_secs(5);
+/// The same, where it is tried again soon and others wait meanwhile.
+const BUSY_SCRUBBING: Duration = Duration::from_millis(100);
 
 pub(crate) struct Database {
     dir: PathBuf,
@@ -31,6 +37,8 @@ pub(crate) struct Database {
     next_reader: AtomicUsize,
     /// Why the last write failed, if the reason lies with the disk.
     trouble: Mutex<Option<String>>,
+    /// The write-ahead log still has what was sealed and should be gone.
+    traces: AtomicBool,
 }
 
 impl Database {
@@ -49,6 +57,8 @@ impl Database {
             readers: [first?, second?],
             next_reader: AtomicUsize::new(0),
             trouble: Mutex::new(None),
+            // Nobody knows what a host that was killed left there.
+            traces: AtomicBool::new(true),
         })
     }
 
@@ -69,6 +79,7 @@ impl Database {
         let mut writer = locked(&self.writer);
         let result = (|| {
             let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            overwrite(&transaction, false)?;
             let value = change(&transaction)?;
             transaction.commit()?;
             Ok(value)
@@ -120,6 +131,27 @@ impl Database {
         }
     }
 
+    /// Something sealed was replaced or removed, and is to be gone from the disk too. The keeper sees to it.
+    pub(crate) fn leave_no_traces(&self) {
+        self.traces.store(true, Ordering::Relaxed);
+    }
+
+    /// Empties the write-ahead log if there is anything in it that should be gone. In the database itself it was
+    /// overwritten. While somebody else reads, such as a backup, it has to wait; it is tried again.
+    pub(crate) fn scrub(&self) {
+        if !self.traces.load(Ordering::Relaxed) {
+            return;
+        }
+        let writer = locked(&self.writer);
+        let checkpoint = || -> rusqlite::Result<bool> {
+            writer.busy_timeout(BUSY_SCRUBBING)?;
+            writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok(row.get::<_, i64>(0)? == 0))
+        };
+        let done = checkpoint().unwrap_or(false);
+        let _ = writer.busy_timeout(BUSY);
+        self.traces.store(!done, Ordering::Relaxed);
+    }
+
     /// Gives the pages of what was deleted back to the disk. They would be used again anyway, so failing is no loss.
     pub(crate) fn shrink(&self) {
         let writer = locked(&self.writer);
@@ -156,6 +188,12 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     Ok(connection)
+}
+
+/// Whether what is deleted from now on, until the change is made, is overwritten wherever it lay. For whole bundles that
+/// would take seconds in which nobody else can change anything; otherwise it is done where it costs nothing.
+pub(crate) fn overwrite(transaction: &Transaction<'_>, all: bool) -> rusqlite::Result<()> {
+    transaction.pragma_update(None, "secure_delete", if all { "ON" } else { "FAST" })
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {

@@ -18,6 +18,10 @@ pub enum RegistryError {
     Conflict { what: String, hint: Option<String> },
     #[error("the lock is not for the next step: {0}")]
     Replayed(bundle::Replayed),
+    #[error("this host has no master key")]
+    NoMasterKey,
+    #[error("the secrets were sealed with another master key ({sealed_with}; this one is {given})")]
+    WrongMasterKey { sealed_with: String, given: String },
     #[error("the disk of the data directory is full")]
     DiskFull(#[source] Cause),
     #[error("the data directory cannot be written")]
@@ -49,6 +53,8 @@ impl RegistryError {
             RegistryError::BadValue { .. } => "bad_value",
             RegistryError::Conflict { .. } => "conflict",
             RegistryError::Replayed(_) => "replayed",
+            RegistryError::NoMasterKey => "no_master_key",
+            RegistryError::WrongMasterKey { .. } => "wrong_master_key",
             RegistryError::DiskFull(_) => "disk_full",
             RegistryError::ReadOnly(_) => "read_only",
             RegistryError::Corrupt { .. } => "corrupt",
@@ -62,6 +68,10 @@ impl RegistryError {
             RegistryError::BadName { name, .. } => Some(crate::name::explain(name)),
             RegistryError::Conflict { hint, .. } => hint.clone(),
             RegistryError::Replayed(_) => Some("what is deployed has changed since; deploy again".to_owned()),
+            RegistryError::NoMasterKey => Some("secrets can be used once the host's operator gives it one".to_owned()),
+            RegistryError::WrongMasterKey { .. } => {
+                Some("give the host the key with that id, or restore the data directory that this one fits".to_owned())
+            }
             RegistryError::DiskFull(_) => Some("nothing was changed; make room and try again".to_owned()),
             RegistryError::ReadOnly(_) => {
                 Some("nothing was changed; the host's operator must make it writable".to_owned())

@@ -91,6 +91,12 @@ impl Shared {
     }
 
     fn settle(&self) -> Result<(), RegistryError> {
+        let recorded = self.record();
+        self.stores.database.scrub();
+        recorded
+    }
+
+    fn record(&self) -> Result<(), RegistryError> {
         let Stores { database, audit, outbox } = &*self.stores;
         let mut recorded = locked(&self.recorded);
         outbox.forward(audit);

@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! Who exists and what is deployed: tenants, keys, servers, deployments, sessions, the audit log and the tools' own logs.
+//! Who exists and what is deployed: tenants, keys, servers, deployments, sessions, sealed secrets, the audit log and the
+//! tools' own logs.
 //!
 //! All of it lies in one data directory that one host owns. Readers look at the [`Directory`], a snapshot in memory that is
 //! replaced after each committed change, so that no request ever waits for the disk to learn who may do what.
@@ -7,6 +8,7 @@
 mod audit;
 mod bundles;
 mod clock;
+mod connections;
 mod database;
 mod deployments;
 mod error;
@@ -15,21 +17,28 @@ mod keeper;
 mod keys;
 mod lock;
 mod logs;
+mod master;
 mod model;
 mod name;
 mod operator;
 mod outbox;
+mod providers;
 mod registry;
 mod requests;
+mod rotation;
+mod seal;
+mod secrets;
 mod sessions;
 mod snapshot;
 mod tenants;
 mod token;
+mod vault;
 
 pub use audit::{AuditError, AuditHealth, AuditLog, CallFilter, CallLine, Head, Verified, VerifyError, verify};
 pub use clock::{now, rfc3339_now};
 pub use error::{Cause, Holder, OpenError, RegistryError};
 pub use logs::{ToolLine, ToolLogs};
+pub use master::{MasterKey, MasterKeyError};
 pub use model::*;
 pub use name::is_name;
 #[doc(hidden)]

@@ -1,7 +1,10 @@
 //! The nouns.
 
+use crate::MasterKey;
+use crate::vault::Vault;
 use bundle::Lock;
 use policy::{Boundary, Limits};
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
@@ -127,6 +130,9 @@ pub struct Manifest {
     pub limits: Limits,
     /// What stack traces call the file.
     pub file_name: String,
+    /// Names of the secrets that it is bound to, tokens of providers aside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 impl Default for Manifest {
@@ -137,18 +143,23 @@ impl Default for Manifest {
             jit: false,
             limits: Limits::default(),
             file_name: "server.js".to_owned(),
+            secrets: Vec::new(),
         }
     }
 }
 
 impl From<&Lock> for Manifest {
     fn from(lock: &Lock) -> Manifest {
+        let own = lock.secrets.iter().filter(|binding| binding.connection.is_none());
+        let mut secrets: Vec<_> = own.map(|binding| binding.name.to_string()).collect();
+        secrets.dedup();
         Manifest {
             wall: lock.wall.as_str().to_owned(),
             boundary: lock.boundary,
             jit: lock.jit,
             limits: lock.limits.limits(),
             file_name: lock.entry.to_string(),
+            secrets,
         }
     }
 }
@@ -161,12 +172,58 @@ pub struct Directory {
     pub tenants: HashMap<String, Arc<Tenant>>,
     /// Keys that are not revoked, by the hash of their token. Expiry is for the reader to check.
     pub keys: HashMap<TokenHash, Arc<Key>>,
+    /// What is sealed stays sealed here, and is opened when it is asked for.
+    pub(crate) vaults: HashMap<String, Arc<Vault>>,
+    pub(crate) master: Option<Arc<MasterKey>>,
 }
 
 impl Directory {
     pub fn server(&self, tenant: &str, server: &str) -> Option<&Arc<Server>> {
         self.tenants.get(tenant)?.servers.get(server)
     }
+}
+
+/// A secret without its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretInfo {
+    pub name: String,
+    /// Counts its values.
+    pub version: u64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// Where the users of a tenant get tokens for an upstream.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    pub name: String,
+    /// A JSON object.
+    pub settings: serde_json::Value,
+    pub client_secret: Option<SecretString>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A provider without its secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderInfo {
+    pub name: String,
+    pub settings: serde_json::Value,
+    /// Whether it has a client secret.
+    pub confidential: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A connection of somebody to a provider, without its tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionInfo {
+    pub provider: String,
+    /// Whose it is.
+    pub subject: String,
+    pub expires_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
 }
 
 /// A session of the legacy protocol, as far as it outlives the host.

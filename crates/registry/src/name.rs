@@ -5,7 +5,7 @@ use crate::RegistryError;
 const LONGEST: usize = 63;
 
 /// The first segments of the host's own URLs.
-const RESERVED: &[&str] = &["admin", "healthz", "readyz", "metrics", "mcp", "well-known"];
+const RESERVED: &[&str] = &["admin", "connect", "healthz", "readyz", "metrics", "mcp", "well-known"];
 
 /// Whether something may be the name of a tenant or a server: `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`, and not reserved.
 pub fn is_name(name: &str) -> bool {

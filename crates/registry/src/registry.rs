@@ -174,7 +174,7 @@ impl Registry {
         &self,
         make: impl FnOnce(&Transaction<'_>, &Directory) -> Result<Wish<R>, RegistryError>,
     ) -> Result<R, RegistryError> {
-        let Shared { directory, revision, stores, keeper, .. } = &*self.shared;
+        let Shared { directory, stores, keeper, .. } = &*self.shared;
         stores.database.write(
             |transaction| match make(transaction, &directory.load())? {
                 Wish::Granted(answer) => Ok((answer, None)),
@@ -184,16 +184,32 @@ impl Registry {
             },
             |(answer, changed): (R, Option<(Vec<Edit>, Pending)>)| {
                 if let Some((edits, pending)) = changed {
-                    let edited = snapshot::edited(&directory.load(), edits);
-                    let number = edited.revision;
-                    directory.store(Arc::new(edited));
+                    if edits.iter().any(Edit::leaves_traces) {
+                        stores.database.leave_no_traces();
+                    }
+                    self.publish(edits);
                     stores.outbox.take(pending, &stores.audit);
-                    revision.send_replace(number);
                     keeper.wake();
                 }
                 answer
             },
         )
+    }
+
+    /// Changes what is only in memory, in turn with all other changes.
+    pub(crate) fn edit(
+        &self,
+        make: impl FnOnce(&Directory) -> Result<Vec<Edit>, RegistryError>,
+    ) -> Result<(), RegistryError> {
+        let Shared { directory, stores, .. } = &*self.shared;
+        stores.database.write(|_| make(&directory.load()), |edits| self.publish(edits))
+    }
+
+    fn publish(&self, edits: Vec<Edit>) {
+        let edited = snapshot::edited(&self.shared.directory.load(), edits);
+        let number = edited.revision;
+        self.shared.directory.store(Arc::new(edited));
+        self.shared.revision.send_replace(number);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The directory in memory: read from the database once, then changed with it.
 
-use crate::{Deployment, Directory, Key, Manifest, RegistryError, Server, Tenant, TokenHash};
+use crate::vault::{self, Vault};
+use crate::{Deployment, Directory, Key, Manifest, MasterKey, RegistryError, Server, Tenant, TokenHash};
 use bundle::{Lock, Seal};
 use rusqlite::{Connection, Row};
 use serde_json::value::RawValue;
@@ -21,6 +22,16 @@ pub(crate) enum Edit {
         server: String,
         step: u64,
     },
+    /// Something sealed of a tenant is changed.
+    Vault(String, Arc<Vault>),
+    Master(Arc<MasterKey>),
+}
+
+impl Edit {
+    /// Whether it takes away something sealed, which is to be gone from the disk too.
+    pub(crate) fn leaves_traces(&self) -> bool {
+        matches!(self, Edit::Vault(..) | Edit::TenantGone(_))
+    }
 }
 
 /// The directory after a change. What did not change is shared with the one before.
@@ -34,6 +45,7 @@ pub(crate) fn edited(directory: &Directory, edits: Vec<Edit>) -> Directory {
             }
             Edit::TenantGone(name) => {
                 directory.tenants.remove(&name);
+                directory.vaults.remove(&name);
                 directory.keys.retain(|_, key| key.tenant.as_deref() != Some(&name));
             }
             Edit::Key(hash, key) => {
@@ -54,6 +66,10 @@ pub(crate) fn edited(directory: &Directory, edits: Vec<Edit>) -> Directory {
                     tenant.step = tenant.step.max(step);
                 }
             }
+            Edit::Vault(tenant, vault) => {
+                directory.vaults.insert(tenant, vault);
+            }
+            Edit::Master(key) => directory.master = Some(key),
         }
     }
     directory
@@ -61,7 +77,7 @@ pub(crate) fn edited(directory: &Directory, edits: Vec<Edit>) -> Directory {
 
 /// The directory as the database has it.
 pub(crate) fn load(connection: &Connection) -> Result<Directory, RegistryError> {
-    let mut directory = Directory { revision: 1, ..Directory::default() };
+    let mut directory = Directory { revision: 1, vaults: vault::load(connection)?, ..Directory::default() };
     let mut tenants =
         connection.prepare("SELECT name, created_at, weight, quota, recording, approval, step FROM tenants")?;
     let mut rows = tenants.query([])?;

@@ -6,7 +6,7 @@ use crate::registry::{Change, Wish};
 use crate::snapshot::{Edit, to_json};
 use crate::{
     Actor, ChangeEvent, Directory, NewKey, NewTenant, Quota, Registry, RegistryError, Role, Scope, Tenant, TenantPatch,
-    Token, name,
+    Token, name, vault,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,6 +100,7 @@ impl Registry {
     pub fn delete_tenant(&self, actor: &Actor, name: &str) -> Result<(), RegistryError> {
         self.change(|transaction, directory| {
             find(directory, name)?;
+            vault::remove(transaction, name)?;
             transaction.execute("DELETE FROM tenants WHERE name = ?1", [name])?;
             let edits = vec![Edit::TenantGone(name.to_owned())];
             Ok(Wish::Change(Change { edits, event: event(actor, name, "tenant.delete", None), answer: () }))

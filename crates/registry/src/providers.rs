@@ -1,0 +1,168 @@
+//! Providers: where the users of a tenant get tokens for upstreams.
+
+use crate::secrets::check_value;
+use crate::snapshot::to_json;
+use crate::vault::{self, Item, SEALED, Sealed, SealedProvider, Vault};
+use crate::{Actor, Directory, Provider, ProviderInfo, Registry, RegistryError, connections, name, seal};
+use rusqlite::{Connection, Transaction};
+use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const MOST_PROVIDERS: usize = 64;
+const LONGEST_SETTINGS: usize = 16 << 10;
+/// What stands before a client secret, and what stands there alone if there is none. So the settings are always sealed.
+const SECRET: u8 = 1;
+const NO_SECRET: u8 = 0;
+
+impl Registry {
+    /// Makes a provider or changes it. Its connections stay.
+    pub fn set_provider(
+        &self,
+        actor: &Actor,
+        tenant: &str,
+        name: &str,
+        settings: serde_json::Value,
+        client_secret: Option<SecretString>,
+    ) -> Result<ProviderInfo, RegistryError> {
+        name::check("provider", name)?;
+        client_secret.as_ref().map_or(Ok(()), |secret| check_value("a client secret", secret))?;
+        let text = to_json(&settings)?;
+        if !settings.is_object() || text.len() > LONGEST_SETTINGS {
+            let what = format!("the settings of a provider are a JSON object of at most {LONGEST_SETTINGS} bytes");
+            return Err(RegistryError::BadValue { what });
+        }
+        self.change(|transaction, directory| {
+            let (mut vault, key) = vault::to_change(transaction, directory, tenant)?;
+            let before = vault.providers.get(name);
+            if before.is_none() {
+                vault::check_room(vault.providers.len(), MOST_PROVIDERS, "providers")?;
+            }
+            let item = Item::Provider { name, settings: &text };
+            let value = value(client_secret.as_ref());
+            let secret = vault.seal(&key, item, before.map(|before| &before.secret), &value)?;
+            let connections = before.map(|before| before.connections.clone()).unwrap_or_default();
+            let provider = SealedProvider { settings: text.clone(), secret, connections };
+            save(transaction, tenant, name, &provider)?;
+            let info = ProviderInfo {
+                name: name.to_owned(),
+                settings,
+                confidential: client_secret.is_some(),
+                created_at: provider.secret.created_at,
+                updated_at: provider.secret.updated_at,
+            };
+            let detail = serde_json::json!({ "version": provider.secret.version, "confidential": info.confidential });
+            vault.providers.insert(name.to_owned(), Arc::new(provider));
+            Ok(vault.changed(actor, "provider.set", name, Some(detail), info))
+        })
+    }
+
+    /// A provider with its secret, opened now. Costs no lock and no disk.
+    pub fn provider(&self, tenant: &str, name: &str) -> Result<Option<Provider>, RegistryError> {
+        let directory = self.directory();
+        let Some(vault) = directory.vault(tenant)? else { return Ok(None) };
+        vault.providers.get(name).map(|provider| open(&directory, vault, name, provider)).transpose()
+    }
+
+    /// What providers a tenant has, by name.
+    pub fn providers(&self, tenant: &str) -> Result<Vec<ProviderInfo>, RegistryError> {
+        let directory = self.directory();
+        let Some(vault) = directory.vault(tenant)? else { return Ok(Vec::new()) };
+        let info = |(name, provider): (&String, &Arc<SealedProvider>)| {
+            let Provider { name, settings, client_secret, created_at, updated_at } =
+                open(&directory, vault, name, provider)?;
+            Ok(ProviderInfo { name, settings, confidential: client_secret.is_some(), created_at, updated_at })
+        };
+        vault.providers.iter().map(info).collect()
+    }
+
+    /// Removes a provider and every connection to it.
+    pub fn remove_provider(&self, actor: &Actor, tenant: &str, name: &str) -> Result<(), RegistryError> {
+        name::check("provider", name)?;
+        self.change(|transaction, directory| {
+            let missing = || RegistryError::not_found("provider", name);
+            let mut vault = vault::existing(transaction, directory, tenant)?.ok_or_else(missing)?;
+            let provider = vault.providers.remove(name).ok_or_else(missing)?;
+            transaction.execute("DELETE FROM providers WHERE tenant = ?1 AND name = ?2", [tenant, name])?;
+            let detail = serde_json::json!({ "connections": provider.connections.len() });
+            Ok(vault.changed(actor, "provider.remove", name, Some(detail), ()))
+        })
+    }
+}
+
+fn value(client_secret: Option<&SecretString>) -> Zeroizing<Vec<u8>> {
+    let secret = client_secret.map(|secret| secret.expose_secret().as_bytes());
+    let mut value = Zeroizing::new(Vec::with_capacity(1 + secret.map_or(0, <[u8]>::len)));
+    value.push(if secret.is_some() { SECRET } else { NO_SECRET });
+    value.extend_from_slice(secret.unwrap_or_default());
+    value
+}
+
+fn open(
+    directory: &Directory,
+    vault: &Vault,
+    name: &str,
+    provider: &SealedProvider,
+) -> Result<Provider, RegistryError> {
+    let SealedProvider { settings, secret, .. } = provider;
+    let value = vault.open(&vault.key(directory.master()?)?, Item::Provider { name, settings }, secret)?;
+    let damaged = || RegistryError::corrupt(format!("the provider `{name}` cannot be read"));
+    let client_secret = match value.split_first() {
+        Some((&NO_SECRET, [])) => None,
+        Some((&SECRET, secret)) => Some(seal::text(Zeroizing::new(secret.into())).ok_or_else(damaged)?),
+        _ => return Err(damaged()),
+    };
+    Ok(Provider {
+        name: name.to_owned(),
+        settings: serde_json::from_str(settings).map_err(|_| damaged())?,
+        client_secret,
+        created_at: secret.created_at,
+        updated_at: secret.updated_at,
+    })
+}
+
+/// Its connections are saved by themselves.
+pub(crate) fn save(
+    transaction: &Transaction<'_>,
+    tenant: &str,
+    name: &str,
+    provider: &SealedProvider,
+) -> Result<(), RegistryError> {
+    // Replacing the row would take its connections along.
+    let query = format!(
+        "INSERT INTO providers (tenant, name, settings, {SEALED}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (tenant, name) DO UPDATE
+             SET settings = excluded.settings, version = excluded.version, key_version = excluded.key_version,
+                 sealed = excluded.sealed, updated_at = excluded.updated_at"
+    );
+    let Sealed { version, key_version, bytes, created_at, updated_at } = &provider.secret;
+    transaction.prepare_cached(&query)?.execute((
+        tenant,
+        name,
+        &provider.settings,
+        version,
+        key_version,
+        bytes,
+        created_at,
+        updated_at,
+    ))?;
+    Ok(())
+}
+
+pub(crate) fn load(
+    connection: &Connection,
+    tenant: &str,
+) -> Result<BTreeMap<String, Arc<SealedProvider>>, RegistryError> {
+    let query = format!("SELECT name, settings, {SEALED} FROM providers WHERE tenant = ?1");
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query([tenant])?;
+    let mut providers = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        let connections = connections::load(connection, tenant, &name)?;
+        let provider = SealedProvider { settings: row.get(1)?, secret: vault::sealed(row, 2)?, connections };
+        providers.insert(name, Arc::new(provider));
+    }
+    Ok(providers)
+}
