@@ -58,18 +58,7 @@ pub(crate) async fn connect(
     tls: &TlsConnector,
     limits: &Limits,
 ) -> Result<(Sender, Task), Denied> {
-    let tries = &addresses[..addresses.len().min(TRIES)];
-    let each = Duration::from_millis(limits.connect_ms) / u32::try_from(tries.len().max(1)).unwrap_or(1);
-    let mut stream = None;
-    for address in tries {
-        if let Ok(Ok(connected)) = tokio::time::timeout(each, TcpStream::connect(address)).await {
-            stream = Some(connected);
-            break;
-        }
-    }
-    let stream = stream.ok_or_else(|| Denied::network(format!("{origin} does not accept connections")))?;
-    // Only speed depends on it.
-    let _ = stream.set_nodelay(true);
+    let stream = reach(origin, addresses, limits).await?;
     match origin.scheme {
         Scheme::Http => shake_http1(stream, origin, limits).await,
         Scheme::Https => {
@@ -86,6 +75,23 @@ pub(crate) async fn connect(
             }
         }
     }
+}
+
+/// Connects to the first address that answers.
+pub(crate) async fn reach(origin: &Origin, addresses: &[SocketAddr], limits: &Limits) -> Result<TcpStream, Denied> {
+    let tries = &addresses[..addresses.len().min(TRIES)];
+    let each = Duration::from_millis(limits.connect_ms) / u32::try_from(tries.len().max(1)).unwrap_or(1);
+    let mut stream = None;
+    for address in tries {
+        if let Ok(Ok(connected)) = tokio::time::timeout(each, TcpStream::connect(address)).await {
+            stream = Some(connected);
+            break;
+        }
+    }
+    let stream = stream.ok_or_else(|| Denied::network(format!("{origin} does not accept connections")))?;
+    // Only speed depends on it.
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
 }
 
 async fn shake_http1<S>(stream: S, origin: &Origin, limits: &Limits) -> Result<(Sender, Task), Denied>

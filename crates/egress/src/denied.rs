@@ -23,6 +23,8 @@ pub enum Code {
     /// The name is not who it says it is.
     Tls,
     Cancelled,
+    /// A secret that the request needs is not there.
+    Secret,
 }
 
 impl Code {
@@ -35,6 +37,7 @@ impl Code {
             Code::Network => "egress_network",
             Code::Tls => "egress_tls",
             Code::Cancelled => "egress_cancelled",
+            Code::Secret => "egress_secret",
         }
     }
 }
@@ -49,6 +52,11 @@ macro_rules! makers {
 
 impl Denied {
     makers! { invalid Invalid limit Limit timeout Timeout network Network tls Tls cancelled Cancelled }
+
+    /// For [`crate::Secrets`] too: there is none, or none any more.
+    pub fn secret(message: impl Into<String>) -> Denied {
+        Denied { code: Code::Secret, message: message.into() }
+    }
 
     /// For [`crate::Credentials`] too, which may refuse.
     pub fn refuse(message: impl Into<String>) -> Denied {

@@ -1,6 +1,6 @@
 //! One fetch: hop after hop, each decided anew.
 
-use crate::credentials::Prepared;
+use crate::credentials::{Payload, Prepared, Value};
 use crate::decode::{self, Coding};
 use crate::denied::Denied;
 use crate::door::Inner;
@@ -8,7 +8,7 @@ use crate::download::{Download, Parts};
 use crate::explain::{normal, permit};
 use crate::headers;
 use crate::ledger::{Ledger, Trace};
-use crate::mask::{Masker, Secrets};
+use crate::mask::{Finder, Masker};
 use crate::pass::Pass;
 use crate::pool::Key;
 use crate::send::{self, Answer};
@@ -96,7 +96,7 @@ impl Exchange {
                             headers.keys().filter(|name| headers::speaks_for_somebody(name)).cloned().collect();
                         dropped.iter().for_each(|name| drop(headers.remove(name)));
                         // What was made for another origin and could not be taken back again.
-                        if Secrets::new(&secrets)?.found_in(next.to_string().as_bytes()) {
+                        if Finder::new(&secrets)?.found_in(next.to_string().as_bytes()) {
                             return Err(Denied::refuse("the redirect would carry a secret to another origin"));
                         }
                     }
@@ -112,7 +112,7 @@ impl Exchange {
         ask: &mut Ask,
         target: &Target,
         headers: &HeaderMap,
-        secrets: &mut Vec<Vec<u8>>,
+        secrets: &mut Vec<Value>,
         redirected: bool,
     ) -> Result<Next, Denied> {
         let rule = permit(&self.pass.rules, target, &ask.method);
@@ -130,17 +130,14 @@ impl Exchange {
         ask: &mut Ask,
         target: &Target,
         headers: &HeaderMap,
-        values: &mut Vec<Vec<u8>>,
+        values: &mut Vec<Value>,
         redirected: bool,
         trace: &Arc<Trace>,
     ) -> Result<Next, Denied> {
         let limits = &self.door.limits;
         trace.up(0)?;
-        let mut prepared = Prepared { method: ask.method.clone(), target: target.clone(), headers: headers.clone() };
-        if self.pass.credentials.covers(&target.origin) {
-            values.extend(self.pass.credentials.apply(&mut prepared)?.secrets);
-        }
-        let secrets = Secrets::new(values)?;
+        let mut prepared = self.prepare(ask, target, headers, values, trace).await?;
+        let secrets = Finder::new(values)?;
         // Packed in a way that the host does not know, a secret could come back unseen.
         if !secrets.is_empty() || !prepared.headers.contains_key(ACCEPT_ENCODING) {
             let accepted = if prepared.headers.contains_key(RANGE) { "identity" } else { decode::ACCEPTED };
@@ -154,10 +151,10 @@ impl Exchange {
             deployment: self.pass.deployment.clone(),
             origin: target.origin.clone(),
         };
-        let source = match &ask.source {
-            Source::Whole(bytes) => Source::Whole(bytes.clone()),
-            Source::Nothing | Source::Spent => Source::Nothing,
-            Source::Stream(_) => std::mem::replace(&mut ask.source, Source::Spent),
+        let source = match std::mem::replace(&mut prepared.body, Payload::Nothing) {
+            Payload::Whole(bytes) => Source::Whole(bytes),
+            Payload::Nothing => Source::Nothing,
+            Payload::Stream => std::mem::replace(&mut ask.source, Source::Spent),
         };
         let upload = Upload { source, trace: trace.clone(), progress: Progress::new() };
         let Answer { response, lease } = send::send(&self.door, &self.tenant, key, prepared, upload).await?;
@@ -198,12 +195,41 @@ impl Exchange {
         Ok(Next::Done(head, Some(Box::new(body))))
     }
 
+    /// The request of one hop, with its secrets. What the code inside asked for stays as it is, for the next hop.
+    async fn prepare(
+        &self,
+        ask: &mut Ask,
+        target: &Target,
+        headers: &HeaderMap,
+        values: &mut Vec<Value>,
+        trace: &Trace,
+    ) -> Result<Prepared, Denied> {
+        let credentials = &self.pass.credentials;
+        let (method, headers) = (ask.method.clone(), headers.clone());
+        let mut prepared = Prepared { method, target: target.clone(), headers, body: Payload::Nothing };
+        let covered = credentials.covers(&target.origin);
+        if covered && credentials.needs_body(&prepared) {
+            ask.source.gather(self.door.limits.request_bytes).await?;
+        }
+        prepared.body = match &ask.source {
+            Source::Whole(bytes) => Payload::Whole(bytes.clone()),
+            Source::Nothing | Source::Spent => Payload::Nothing,
+            Source::Stream(_) => Payload::Stream,
+        };
+        if covered {
+            let applied = credentials.apply(&mut prepared).await?;
+            values.extend(applied.secrets);
+            trace.credentials(applied.names);
+        }
+        Ok(prepared)
+    }
+
     fn head(
         &self,
         target: &Target,
         redirected: bool,
         response: &Response<Incoming>,
-        secrets: &Secrets,
+        secrets: &Finder,
     ) -> Result<Head, Denied> {
         let mut headers = headers::response(response.headers(), secrets, &self.door.limits)?;
         let unpacked = !matches!(decode::coding(response.headers())?, Coding::Plain | Coding::Unknown);
@@ -222,7 +248,7 @@ impl Exchange {
 }
 
 /// A refusal repeats parts of a URL. One that a server has made may have a secret in it, even in half.
-fn discreet(denied: Denied, secrets: &[Vec<u8>]) -> Denied {
+fn discreet(denied: Denied, secrets: &[Value]) -> Denied {
     if secrets.is_empty() {
         return denied;
     }

@@ -2,7 +2,7 @@
 
 use crate::denied::{Denied, quote};
 use crate::limits::Limits;
-use crate::mask::Secrets;
+use crate::mask::Finder;
 use crate::rule::is_token;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
@@ -67,10 +67,25 @@ pub(crate) fn request(
     Ok(out)
 }
 
+/// Headers named by `connection` are about the connection too.
+fn named(headers: &HeaderMap) -> Vec<String> {
+    let lists = headers.get_all(CONNECTION).iter().map(|value| latin1(value.as_bytes()).to_ascii_lowercase());
+    lists.flat_map(|list| list.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>()).collect()
+}
+
+/// What a client of the proxy says to the server, without what it says to the proxy.
+pub(crate) fn end_to_end(headers: &HeaderMap) -> Vec<(String, String)> {
+    let named = named(headers);
+    let ours = |name: &str| hop_by_hop(name) || name == "host" || name == "content-length";
+    let kept = headers.iter().map(|(name, value)| (name.as_str(), value));
+    let kept = kept.filter(|(name, _)| !ours(name) && !named.iter().any(|other| other == name));
+    kept.map(|(name, value)| (name.to_owned(), latin1(value.as_bytes()))).collect()
+}
+
 /// What the code inside is shown: nothing about the connection, each byte one character.
 pub(crate) fn response(
     headers: &HeaderMap,
-    secrets: &Secrets,
+    secrets: &Finder,
     limits: &Limits,
 ) -> Result<Vec<(String, String)>, Denied> {
     within(headers.len() as u64, size(headers), limits, "the response")?;
@@ -78,13 +93,7 @@ pub(crate) fn response(
     if !coded.is_empty() && !matches!(coded[..], [coded] if coded.eq_ignore_ascii_case(b"chunked")) {
         return Err(Denied::network("the response has a `transfer-encoding` that is not simply `chunked`"));
     }
-    let named: Vec<String> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .flat_map(|value| {
-            latin1(value.as_bytes()).split(',').map(|name| name.trim().to_ascii_lowercase()).collect::<Vec<_>>()
-        })
-        .collect();
+    let named = named(headers);
     let shown = |name: &str| {
         !hop_by_hop(name) && !named.iter().any(|other| other == name) && !secrets.found_in(name.as_bytes())
     };

@@ -3,6 +3,7 @@
 use crate::denied::{Code, Denied};
 use crate::target::Target;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +19,8 @@ pub struct Record {
     pub host: String,
     pub port: u16,
     pub rule: Option<String>,
+    /// Names of the secrets that were put in.
+    pub credentials: Vec<String>,
     /// The code of the refusal or failure.
     pub failed: Option<&'static str>,
     pub status: Option<u16>,
@@ -51,6 +54,7 @@ pub(crate) struct Ledger {
     pub(crate) budget: Arc<dyn Budget>,
     pub(crate) watch: Option<Watch>,
     entries: Mutex<Vec<Arc<Entry>>>,
+    credentials: Mutex<BTreeSet<String>>,
     up: AtomicU64,
     down: AtomicU64,
 }
@@ -60,6 +64,7 @@ struct Entry {
     host: String,
     port: u16,
     rule: Option<String>,
+    credentials: Mutex<Vec<String>>,
     failed: Mutex<Option<Code>>,
     status: AtomicU16,
     up: AtomicU64,
@@ -77,6 +82,7 @@ impl Entry {
             host: self.host.clone(),
             port: self.port,
             rule: self.rule.clone(),
+            credentials: self.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             failed: failed.map(Code::as_str),
             status: (status > 0).then_some(status),
             bytes_up: self.up.load(Ordering::Relaxed),
@@ -112,6 +118,11 @@ impl Trace {
         self.entry.status.store(status, Ordering::Relaxed);
     }
 
+    pub(crate) fn credentials(&self, names: Vec<String>) {
+        self.ledger.credentials.lock().unwrap_or_else(PoisonError::into_inner).extend(names.iter().cloned());
+        *self.entry.credentials.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
     pub(crate) fn up(&self, bytes: u64) -> Result<(), Denied> {
         self.entry.up.fetch_add(bytes, Ordering::Relaxed);
         self.ledger.up.fetch_add(bytes, Ordering::Relaxed);
@@ -127,7 +138,8 @@ impl Trace {
 
 impl Ledger {
     pub(crate) fn new(budget: Arc<dyn Budget>, watch: Option<Watch>) -> Ledger {
-        Ledger { budget, watch, entries: Mutex::default(), up: AtomicU64::new(0), down: AtomicU64::new(0) }
+        let (up, down) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ledger { budget, watch, entries: Mutex::default(), credentials: Mutex::default(), up, down }
     }
 
     fn spend(&self, bytes: u64) -> Result<(), Denied> {
@@ -141,6 +153,7 @@ impl Ledger {
             host: target.map(|target| target.origin.host.to_string()).unwrap_or_default(),
             port: target.map(|target| target.origin.port).unwrap_or_default(),
             rule,
+            credentials: Mutex::default(),
             failed: Mutex::default(),
             status: AtomicU16::new(0),
             up: AtomicU64::new(0),
@@ -156,6 +169,10 @@ impl Ledger {
     pub(crate) fn records(&self) -> Vec<Record> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.iter().map(|entry| entry.record()).collect()
+    }
+
+    pub(crate) fn credentials(&self) -> Vec<String> {
+        self.credentials.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     pub(crate) fn bytes(&self) -> Bytes {

@@ -6,9 +6,13 @@
 //! - [`Door`]: one for the host; [`Visit`]: one for each call, which answers its host calls `fetch`, `fetch_write`,
 //!   `fetch_read` and `fetch_cancel`.
 //! - [`explain`]: what would happen, without sending anything.
-//! - [`Credentials`]: puts secrets into requests; their echo is masked.
+//! - [`proxy`]: the same for programs that know nothing but a proxy.
+//! - [`Credentials`]: puts secrets into requests; their echo is masked. [`Bound`] does so as [`Bindings`] say.
 
 mod address;
+mod aws;
+mod binding;
+mod bound;
 mod classify;
 mod connect;
 mod credentials;
@@ -19,6 +23,7 @@ mod download;
 mod exchange;
 mod explain;
 mod headers;
+mod json;
 mod ledger;
 mod limits;
 mod mask;
@@ -26,6 +31,8 @@ mod meta;
 mod pass;
 mod path;
 mod pool;
+pub mod proxy;
+mod put;
 mod rule;
 mod send;
 mod target;
@@ -34,6 +41,8 @@ mod upload;
 mod visit;
 
 pub use address::{Dev, Lookup, Resolve, Serve, SystemResolver};
+pub use binding::{Binding, Bindings, Pattern, Place};
+pub use bound::{Bound, Secrets};
 pub use classify::{Forbidden, RANGES, Range, classify, table};
 pub use credentials::{Applied, Credentials, NoCredentials, Prepared, SHORTEST_SECRET};
 pub use denied::{Code, Denied};

@@ -66,6 +66,12 @@ limits! {
     rate_per_host = 20;
     /// Seconds for which rates may be saved up.
     burst_s = 5;
+    /// Milliseconds that a client of the proxy has for the headers of a request, and for its part of TLS.
+    header_ms = 10_000;
+    /// Milliseconds without a byte in either direction after which a tunnel is closed.
+    tunnel_idle_ms = 60_000;
+    /// Milliseconds after which a tunnel is closed in any case.
+    tunnel_ms = 600_000;
     /// Connections of the whole host, idle ones included.
     connections = 1024;
     /// Milliseconds that an idle connection is kept for the next request of the same deployment.

@@ -1,11 +1,13 @@
 //! Masks secrets in what comes back, wherever a chunk ends. A star stands for each byte, so lengths stay.
 
+use crate::credentials::Value;
 use crate::denied::Denied;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// What `encodeURIComponent` and form encoders leave as it is.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -16,29 +18,29 @@ const MOST_BYTES: usize = 64 << 10;
 
 /// Finds secrets: as they are, and in base64, percent, hexadecimal and JSON notation. Capitals do not matter.
 #[derive(Clone)]
-pub(crate) struct Secrets {
+pub(crate) struct Finder {
     finder: Option<Arc<AhoCorasick>>,
-    forms: Arc<[Vec<u8>]>,
+    forms: Arc<[Value]>,
 }
 
-impl Secrets {
-    pub(crate) fn new(values: &[Vec<u8>]) -> Result<Secrets, Denied> {
-        if values.iter().map(Vec::len).sum::<usize>() > MOST_BYTES {
+impl Finder {
+    pub(crate) fn new(values: &[Value]) -> Result<Finder, Denied> {
+        if values.iter().map(|value| value.len()).sum::<usize>() > MOST_BYTES {
             return Err(Denied::refuse("the secrets of this request are too long to be masked"));
         }
-        let mut forms: Vec<Vec<u8>> =
-            values.iter().flat_map(|value| forms(value)).map(|f| f.to_ascii_lowercase()).collect();
-        forms.sort();
+        let mut forms: Vec<Value> = values.iter().flat_map(|value| forms(value)).collect();
+        forms.iter_mut().for_each(|form| form.make_ascii_lowercase());
+        forms.sort_by(|one, two| one.as_slice().cmp(two));
         forms.dedup();
         let finder = (!forms.is_empty()).then(|| {
             AhoCorasick::builder()
                 .ascii_case_insensitive(true)
                 .match_kind(MatchKind::Standard)
                 .kind(Some(AhoCorasickKind::ContiguousNFA))
-                .build(&forms)
+                .build(forms.iter().map(|form| form.as_slice()))
         });
         let finder = finder.transpose().map_err(|_| Denied::refuse("the secrets of this request cannot be masked"))?;
-        Ok(Secrets { finder: finder.map(Arc::new), forms: forms.into() })
+        Ok(Finder { finder: finder.map(Arc::new), forms: forms.into() })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -58,7 +60,7 @@ impl Secrets {
     }
 }
 
-fn forms(value: &[u8]) -> Vec<Vec<u8>> {
+fn forms(value: &[u8]) -> Vec<Value> {
     let mut out = vec![value.to_vec()];
     for set in [NON_ALPHANUMERIC, COMPONENT, LOOSE] {
         let encoded = percent_encode(value, set).to_string();
@@ -66,7 +68,7 @@ fn forms(value: &[u8]) -> Vec<Vec<u8>> {
         out.push(encoded.into_bytes());
     }
     out.push(value.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect());
-    if let Ok(json) = serde_json::to_string(&String::from_utf8_lossy(value)) {
+    if let Ok(json) = serde_json::to_string(&String::from_utf8_lossy(value)).map(Zeroizing::new) {
         let inner = json.trim_start_matches('"').trim_end_matches('"');
         out.push(inner.replace('/', "\\/").into_bytes());
         out.push(inner.to_owned().into_bytes());
@@ -74,31 +76,31 @@ fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     // Base64 of a text with the secret somewhere in it: three ways to be aligned. Characters that neighbours have a part
     // in are left out.
     for before in 0..3 {
-        let padded: Vec<u8> = std::iter::repeat_n(0, before).chain(value.iter().copied()).collect();
+        let padded: Value = Zeroizing::new([&[0; 3][..before], value].concat());
         let whole = padded.len() * 8 / 6;
         let first = (before * 8).div_ceil(6);
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-            let encoded = engine.encode(&padded).into_bytes();
+            let encoded = Zeroizing::new(engine.encode(&padded).into_bytes());
             if let Some(middle) = encoded.get(first..whole) {
                 out.push(percent_encode(middle, NON_ALPHANUMERIC).to_string().into_bytes());
                 out.push(middle.to_vec());
             }
         }
     }
-    out.retain(|form| form.len() >= 4);
-    out
+    let out = out.into_iter().map(Zeroizing::new);
+    out.filter(|form| form.len() >= 4).collect()
 }
 
 /// Masks a stream. Only an end that could be the beginning of a secret is held back.
 pub(crate) struct Masker {
-    secrets: Secrets,
+    secrets: Finder,
     held: Vec<u8>,
     /// How many bytes of `held` belong to a secret that began before it.
     tainted: usize,
 }
 
 impl Masker {
-    pub(crate) fn new(secrets: Secrets) -> Masker {
+    pub(crate) fn new(secrets: Finder) -> Masker {
         Masker { secrets, held: Vec::new(), tainted: 0 }
     }
 
@@ -138,7 +140,7 @@ impl Masker {
 
     /// How much of the end is the beginning of a secret, at most.
     fn beginning(&self, raw: &[u8]) -> usize {
-        let longest = |form: &Vec<u8>| {
+        let longest = |form: &Value| {
             let most = raw.len().min(form.len() - 1);
             (1..=most).rev().find(|length| raw[raw.len() - length..].eq_ignore_ascii_case(&form[..*length]))
         };
@@ -153,8 +155,8 @@ mod tests {
 
     const SECRET: &str = "sk-live/4f+9 Q\"x";
 
-    fn secrets() -> Secrets {
-        Secrets::new(&[SECRET.into()]).unwrap()
+    fn secrets() -> Finder {
+        Finder::new(&[Zeroizing::new(SECRET.into())]).unwrap()
     }
 
     /// The secret as servers write it, each in some text. The second part is what must not be seen.
@@ -225,7 +227,7 @@ mod tests {
         /// What masks must not depend on where it is cut, also when secrets lie over one another.
         #[test]
         fn overlapping_secrets(text in "[ab]{0,60}", cuts in proptest::collection::vec(0_usize..4, 0..60)) {
-            let secrets = Secrets::new(&[b"ababab".to_vec(), b"babbab".to_vec(), b"aaaaaab".to_vec()]).unwrap();
+            let secrets = Finder::new(&["ababab", "babbab", "aaaaaab"].map(|text| Zeroizing::new(text.into()))).unwrap();
             let mut masker = Masker::new(secrets.clone());
             let mut out = Vec::new();
             let mut rest = text.as_bytes();
@@ -261,7 +263,7 @@ mod tests {
 
     #[test]
     fn secrets_that_cannot_be_found_are_refused() {
-        assert!(Secrets::new(&[vec![b'x'; MOST_BYTES + 1]]).is_err());
-        assert!(Secrets::new(&[]).unwrap().is_empty());
+        assert!(Finder::new(&[Zeroizing::new(vec![b'x'; MOST_BYTES + 1])]).is_err());
+        assert!(Finder::new(&[]).unwrap().is_empty());
     }
 }

@@ -46,6 +46,11 @@ pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || special.contains(&b))
 }
 
+/// One label or more below the parent.
+fn below(name: &str, parent: &str) -> bool {
+    name.strip_suffix(parent).is_some_and(|below| below.len() > 1 && below.ends_with('.'))
+}
+
 impl Rule {
     /// A host as manifests have it (`api.example.com`, `*.example.com:8443`: https), or a base URL, with or without methods
     /// before it. There is one way to write each; what is written otherwise is refused with the right form.
@@ -112,12 +117,28 @@ impl Rule {
         Ok(Rule { scheme, hosts, port, prefix: target.path, methods })
     }
 
-    fn covers_origin(&self, origin: &Origin) -> bool {
+    /// Whether it says nothing about paths and methods.
+    pub(crate) fn is_whole_origin(&self) -> bool {
+        self.prefix == "/" && self.methods.is_empty()
+    }
+
+    /// Whether there is an origin that both cover.
+    pub(crate) fn meets(&self, other: &Rule) -> bool {
+        let hosts = match (&self.hosts, &other.hosts) {
+            (Hosts::Any, _) | (_, Hosts::Any) => true,
+            (Hosts::One(one), Hosts::One(two)) => one == two,
+            (Hosts::Below(one), Hosts::Below(two)) => one == two || below(one, two) || below(two, one),
+            (Hosts::One(Host::Name(name)), Hosts::Below(parent))
+            | (Hosts::Below(parent), Hosts::One(Host::Name(name))) => below(name, parent),
+            _ => false,
+        };
+        hosts && self.scheme == other.scheme && self.port == other.port
+    }
+
+    pub(crate) fn covers_origin(&self, origin: &Origin) -> bool {
         let host = match (&self.hosts, &origin.host) {
             (Hosts::One(host), other) => host == other,
-            (Hosts::Below(parent), Host::Name(name)) => {
-                name.strip_suffix(parent.as_str()).is_some_and(|below| below.len() > 1 && below.ends_with('.'))
-            }
+            (Hosts::Below(parent), Host::Name(name)) => below(name, parent),
             (Hosts::Below(_), Host::Address(_)) => false,
             (Hosts::Any, _) => true,
         };
@@ -143,6 +164,17 @@ impl fmt::Display for Rule {
     }
 }
 
+pub(crate) enum Cover<'a> {
+    Nothing,
+    /// Some paths or methods.
+    Part,
+    Whole(&'a Rule),
+}
+
+pub(crate) fn unnamed(origin: &Origin) -> Denied {
+    Denied::refuse(format!("no rule allows {origin}; the server's `egress` has to name it"))
+}
+
 /// Everything a deployment may reach. Nothing, unless rules say so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Rule>);
@@ -163,6 +195,15 @@ impl Rules {
         self.0.is_empty()
     }
 
+    /// How much of an origin may be reached, for when nobody can see what is asked of it.
+    pub(crate) fn cover(&self, origin: &Origin) -> Cover<'_> {
+        let mut same = self.0.iter().filter(|rule| rule.covers_origin(origin)).peekable();
+        if same.peek().is_none() {
+            return Cover::Nothing;
+        }
+        same.find(|rule| rule.is_whole_origin()).map_or(Cover::Part, Cover::Whole)
+    }
+
     /// The rule that lets this through, or what is missing.
     pub fn find(&self, target: &Target, method: &str) -> Result<&Rule, Denied> {
         if method_forbidden(method) {
@@ -171,7 +212,7 @@ impl Rules {
         let origin = &target.origin;
         let same: Vec<&Rule> = self.0.iter().filter(|rule| rule.covers_origin(origin)).collect();
         if same.is_empty() {
-            return Err(Denied::refuse(format!("no rule allows {origin}; the server's `egress` has to name it")));
+            return Err(unnamed(origin));
         }
         let under: Vec<&Rule> = same.into_iter().filter(|rule| path::is_under(&target.path, &rule.prefix)).collect();
         if under.is_empty() {

@@ -15,6 +15,8 @@ use http_body::Body;
 use hyper::body::Incoming;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::OwnedSemaphorePermit;
+use zeroize::Zeroizing;
 
 pub(crate) struct Answer {
     pub(crate) response: Response<Incoming>,
@@ -53,8 +55,8 @@ pub(crate) async fn send(
     }
 }
 
-/// Waits as long as the request's body makes progress.
-async fn patiently<T>(waited: impl Future<Output = T>, progress: &Progress, quiet: Duration) -> Option<T> {
+/// Waits as long as there is progress.
+pub(crate) async fn patiently<T>(waited: impl Future<Output = T>, progress: &Progress, quiet: Duration) -> Option<T> {
     let started = Instant::now();
     let mut waited = std::pin::pin!(waited);
     loop {
@@ -80,17 +82,19 @@ async fn dispatch(lease: &mut Lease, request: Request<Upload>) -> Result<Respons
     })
 }
 
+/// A place among all connections of the host. Idle ones make room.
+pub(crate) async fn place(door: &Inner) -> Result<OwnedSemaphorePermit, Denied> {
+    if let Ok(place) = door.connections.clone().try_acquire_owned() {
+        return Ok(place);
+    }
+    door.pool.retain(|_| false);
+    door.connections.clone().acquire_owned().await.map_err(|_| Denied::limit("the host has no connection left"))
+}
+
 async fn open(door: &Inner, tenant: &Tenant, key: &Key) -> Result<Lease, Denied> {
     let opened = async {
         let addresses = door.gate.addresses(&key.origin, &tenant.lookups).await?;
-        let place = match door.connections.clone().try_acquire_owned() {
-            Ok(place) => place,
-            Err(_) => {
-                door.pool.retain(|_| false);
-                let full = |_| Denied::limit("the host has no connection left");
-                door.connections.clone().acquire_owned().await.map_err(full)?
-            }
-        };
+        let place = place(door).await?;
         let (sender, task) = connect::connect(&key.origin, &addresses, &door.tls, &door.limits).await?;
         let life = Arc::new(Life { _task: task, _place: place });
         Ok(Lease { key: key.clone(), sender, life, born: Instant::now() })
@@ -113,11 +117,14 @@ fn request(prepared: Prepared, upload: Upload) -> Result<Request<Upload>, Denied
     }
     *request.method_mut() = method;
     *request.uri_mut() = uri(&prepared.target)?;
+    drop(Zeroizing::new(prepared.target.query));
     Ok(request)
 }
 
 fn uri(target: &Target) -> Result<Uri, Denied> {
-    target.to_string().parse().map_err(|_| Denied::invalid("the URL has characters that cannot be sent"))
+    Zeroizing::new(target.to_string())
+        .parse()
+        .map_err(|_| Denied::invalid("the URL has characters that cannot be sent"))
 }
 
 /// HTTP/1 has the host in a header, HTTP/2 in the URL.

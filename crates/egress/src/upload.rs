@@ -14,9 +14,38 @@ use tokio::sync::mpsc;
 pub(crate) enum Source {
     Nothing,
     Whole(Bytes),
-    Stream(mpsc::Receiver<Piece>),
+    Stream(Pieces),
     /// A stream that was sent already.
     Spent,
+}
+
+impl Source {
+    /// Waits for the whole of a stream.
+    pub(crate) async fn gather(&mut self, most: u64) -> Result<(), Denied> {
+        let Source::Stream(Pieces { pieces, .. }) = self else { return Ok(()) };
+        let mut all = Vec::new();
+        loop {
+            match pieces.recv().await {
+                Some(Piece::Chunk(chunk)) if (all.len() + chunk.len()) as u64 <= most => all.extend_from_slice(&chunk),
+                Some(Piece::Chunk(_)) => {
+                    return Err(Denied::limit(format!(
+                        "the request's body has more than {most} bytes (`request_bytes`)"
+                    )));
+                }
+                Some(Piece::End) => break,
+                None => return Err(Denied::cancelled("the request's body was given up")),
+            }
+        }
+        *self = Source::Whole(all.into());
+        Ok(())
+    }
+}
+
+/// A body that is still on its way in.
+pub(crate) struct Pieces {
+    pub(crate) pieces: mpsc::Receiver<Piece>,
+    /// If it was told beforehand.
+    pub(crate) length: Option<u64>,
 }
 
 pub(crate) enum Piece {
@@ -24,7 +53,7 @@ pub(crate) enum Piece {
     End,
 }
 
-/// When something was last taken to be sent.
+/// When something was last on its way.
 #[derive(Clone)]
 pub(crate) struct Progress(Arc<Mutex<Instant>>);
 
@@ -37,7 +66,7 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mark(&self) {
+    pub(crate) fn mark(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 }
@@ -67,7 +96,7 @@ impl Body for Upload {
                 self.source = Source::Nothing;
                 if bytes.is_empty() { Poll::Ready(None) } else { self.give(bytes) }
             }
-            Source::Stream(pieces) => match std::task::ready!(pieces.poll_recv(context)) {
+            Source::Stream(Pieces { pieces, .. }) => match std::task::ready!(pieces.poll_recv(context)) {
                 Some(Piece::Chunk(chunk)) => self.give(chunk),
                 Some(Piece::End) => {
                     self.progress.mark();
@@ -92,7 +121,7 @@ impl Body for Upload {
         match &self.source {
             Source::Nothing | Source::Spent => SizeHint::with_exact(0),
             Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Stream(_) => SizeHint::default(),
+            Source::Stream(pieces) => pieces.length.map(SizeHint::with_exact).unwrap_or_default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::exchange::{Ask, Exchange, Head};
 use crate::ledger::{self, Ledger, Record};
 use crate::meta::{CancelMeta, FetchMeta, Of, ReadMeta, WriteMeta, read};
 use crate::pass::{Pass, Reply};
-use crate::upload::{Piece, Source};
+use crate::upload::{Piece, Pieces, Source};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,9 +34,9 @@ impl Open {
 
 /// One call's requests. Each host call of the four is answered by [`Visit::call`]; several may be under way at once.
 pub struct Visit {
-    door: Arc<Inner>,
-    pass: Arc<Pass>,
-    ledger: Arc<Ledger>,
+    pub(crate) door: Arc<Inner>,
+    pub(crate) pass: Arc<Pass>,
+    pub(crate) ledger: Arc<Ledger>,
     open: Mutex<HashMap<u64, Open>>,
     gone: CancellationToken,
 }
@@ -83,6 +83,11 @@ impl Visit {
         hosts
     }
 
+    /// Names of the secrets that were put into requests, each once.
+    pub fn credentials(&self) -> Vec<String> {
+        self.ledger.credentials()
+    }
+
     pub fn bytes(&self) -> ledger::Bytes {
         self.ledger.bytes()
     }
@@ -91,6 +96,22 @@ impl Visit {
     pub fn close(&self) {
         self.gone.cancel();
         self.lock().clear();
+    }
+
+    pub(crate) fn exchange(&self) -> Exchange {
+        let limits = &self.door.limits;
+        Exchange {
+            door: self.door.clone(),
+            pass: self.pass.clone(),
+            tenant: self.door.tenants.get(&self.pass.tenant, limits),
+            ledger: self.ledger.clone(),
+            deadline: tokio::time::Instant::now() + Duration::from_millis(limits.total_ms),
+        }
+    }
+
+    /// Told when the visit is over.
+    pub(crate) fn gone(&self) -> CancellationToken {
+        self.gone.clone()
     }
 
     async fn fetch(&self, meta: FetchMeta, body: Bytes) -> Result<Reply, Denied> {
@@ -109,7 +130,7 @@ impl Visit {
             (true, _) => {
                 // One piece is taken while the one before is sent.
                 let (sender, pieces) = mpsc::channel(1);
-                (Source::Stream(pieces), Some(sender))
+                (Source::Stream(Pieces { pieces, length: None }), Some(sender))
             }
             (false, Some(_)) => (Source::Whole(body), None),
             (false, None) => (Source::Nothing, None),
@@ -129,13 +150,7 @@ impl Visit {
         }
         let guard = Unless { visit: self, id, kept: false };
         let FetchMeta { method, url, headers, redirect, .. } = meta;
-        let exchange = Exchange {
-            door: self.door.clone(),
-            pass: self.pass.clone(),
-            tenant: self.door.tenants.get(&self.pass.tenant, limits),
-            ledger: self.ledger.clone(),
-            deadline: tokio::time::Instant::now() + Duration::from_millis(limits.total_ms),
-        };
+        let exchange = self.exchange();
         let (head, download) = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Denied::cancelled("the request was cancelled")),

@@ -3,6 +3,7 @@
 mod rig;
 
 use egress::{Applied, Code, Credentials, Denied, Limits, Origin, Prepared};
+use futures_util::future::BoxFuture;
 use rig::*;
 use serde_json::json;
 use std::io::Write;
@@ -21,14 +22,16 @@ impl Credentials for Binding {
         origin.host.to_string() == self.host
     }
 
-    fn apply(&self, request: &mut Prepared) -> Result<Applied, Denied> {
-        request.set_header(http::header::AUTHORIZATION, &format!("Bearer {}", self.secret))?;
-        if request.target().path == "/query" {
-            request.set_query("key", self.secret);
-        }
-        let mut applied = Applied::default();
-        applied.secret(self.secret)?;
-        Ok(applied)
+    fn apply<'a>(&'a self, request: &'a mut Prepared) -> BoxFuture<'a, Result<Applied, Denied>> {
+        Box::pin(async {
+            request.set_header(http::header::AUTHORIZATION, &format!("Bearer {}", self.secret))?;
+            if request.target().path == "/query" {
+                request.set_query("key", self.secret);
+            }
+            let mut applied = Applied::default();
+            applied.secret(self.secret)?;
+            Ok(applied)
+        })
     }
 }
 
@@ -160,9 +163,9 @@ fn no_secret_goes_into_headers_of_the_connection() {
         fn covers(&self, _: &Origin) -> bool {
             true
         }
-        fn apply(&self, request: &mut Prepared) -> Result<Applied, Denied> {
-            request.set_header(http::HeaderName::from_static(self.0), "a long value")?;
-            Ok(Applied::default())
+        fn apply<'a>(&'a self, request: &'a mut Prepared) -> BoxFuture<'a, Result<Applied, Denied>> {
+            let set = request.set_header(http::HeaderName::from_static(self.0), "a long value");
+            Box::pin(async { set.map(|()| Applied::default()) })
         }
     }
     run(async {

@@ -2,114 +2,14 @@
 
 mod rig;
 
-use egress::{Code, Door, Limits, Pass, Settings};
-use http_body_util::BodyExt;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use egress::{Code, Limits, Pass};
+use rcgen::{CertificateParams, KeyPair};
+use rig::tls::{Authority, Listening, acceptor, door, listen, polite};
 use rig::*;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
-
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Authority {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn root(&self) -> CertificateDer<'static> {
-        self.0.der().clone()
-    }
-
-    fn acceptor(&self, names: &[&str], change: impl Fn(&mut CertificateParams), alpn: &[&str]) -> TlsAcceptor {
-        let key = KeyPair::generate().unwrap();
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        change(&mut params);
-        let certificate = params.signed_by(&key, &self.0).unwrap();
-        acceptor(certificate.der().clone(), &key, alpn)
-    }
-}
-
-fn acceptor(certificate: CertificateDer<'static>, key: &KeyPair, alpn: &[&str]) -> TlsAcceptor {
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let mut config = builder.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
-    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    TlsAcceptor::from(Arc::new(config))
-}
-
-struct Listening {
-    port: u16,
-    task: tokio::task::JoinHandle<()>,
-    names: Arc<Mutex<Vec<Option<String>>>>,
-    connections: Arc<AtomicUsize>,
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn listen<F, W>(acceptor: TlsAcceptor, handle: F) -> Listening
-where
-    F: Fn(TlsStream<TcpStream>) -> W + Send + Sync + 'static,
-    W: Future<Output = ()> + Send + 'static,
-{
-    let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (names, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-    let (heard, count) = (names.clone(), connections.clone());
-    let handle = Arc::new(handle);
-    let task = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            count.fetch_add(1, Ordering::SeqCst);
-            let (acceptor, heard, handle) = (acceptor.clone(), heard.clone(), handle.clone());
-            tokio::spawn(async move {
-                if let Ok(stream) = acceptor.accept(stream).await {
-                    heard.lock().unwrap().push(stream.get_ref().1.server_name().map(str::to_owned));
-                    handle(stream).await;
-                }
-            });
-        }
-    });
-    Listening { port, task, names, connections }
-}
-
-/// Answers with its protocol and what it was asked, over HTTP/1 or HTTP/2.
-async fn polite(acceptor: TlsAcceptor) -> Listening {
-    listen(acceptor, |stream| async move {
-        let service = hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| async move {
-            let told = format!("{:?} {} {:?}", request.version(), request.uri(), request.headers().get("host"));
-            let body = request.into_body().collect().await?.to_bytes();
-            let text = format!("{told} {}", String::from_utf8_lossy(&body));
-            Ok::<_, hyper::Error>(hyper::Response::new(text))
-        });
-        let io = hyper_util::rt::TokioIo::new(stream);
-        if io.inner().get_ref().1.alpn_protocol() == Some(b"h2") {
-            let executor = hyper_util::rt::TokioExecutor::new();
-            let _ = hyper::server::conn::http2::Builder::new(executor).serve_connection(io, service).await;
-        } else {
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
-        }
-    })
-    .await
-}
-
-fn door(port: u16, root: CertificateDer<'static>, limits: Limits) -> Door<egress::Dev> {
-    let settings =
-        Settings { limits, resolver: Arc::new(Names::default()), extra_roots: vec![root], ..Settings::default() };
-    Door::dev(vec![port], settings).unwrap()
-}
 
 #[test]
 fn names_are_proven() {
@@ -208,6 +108,40 @@ fn http2_with_bodies_both_ways_over_one_connection_for_each_deployment() {
             let visit = door.visit(Pass::new(tenant, deployment, pass(&[server.port]).rules));
             get(&visit, 1, &url).await.unwrap();
             assert_eq!(server.connections.load(Ordering::SeqCst), before + 1, "{tenant}/{deployment}");
+        }
+    });
+}
+
+/// A name that was checked is the only one that is told, in the TLS handshake, in `:authority` and in `Host`.
+#[test]
+fn nobody_is_asked_for_by_another_name() {
+    run(async {
+        let ours = Authority::new();
+        for (alpn, http2) in [(&["h2"][..], true), (&["http/1.1"][..], false)] {
+            let server = polite(ours.acceptor(&["a.example", "b.example"], |_| {}, alpn)).await;
+            let visit = door(server.port, ours.root(), Limits::default()).visit(pass(&[server.port]));
+            let here = format!("a.example:{}", server.port);
+            let url = format!("https://{here}/x");
+            for headers in [
+                json!([["host", "b.example"]]),
+                json!([["Host", here], ["host", "b.example"]]),
+                json!([["host", "a.example"]]),
+                json!([["host", ""]]),
+                json!([[":authority", "b.example"]]),
+                json!([[":authority", here]]),
+                json!([[":path", "/y"]]),
+                json!([["x", "1\r\nhost: b.example"]]),
+            ] {
+                let denied = fetch(&visit, 1, &url, json!({ "headers": headers })).await.unwrap_err();
+                assert_eq!(denied.code, Code::Invalid, "{headers}: {denied}");
+            }
+            assert_eq!(server.connections.load(Ordering::SeqCst), 0);
+            let headers = json!([["HOST", here.to_uppercase()], ["x-forwarded-host", "b.example"]]);
+            fetch(&visit, 2, &url, json!({ "headers": headers })).await.unwrap();
+            let told = String::from_utf8(read_all(&visit, 2).await.unwrap()).unwrap();
+            let want = if http2 { format!("HTTP/2.0 {url} None ") } else { format!("HTTP/1.1 /x Some(\"{here}\") ") };
+            assert_eq!(told, want);
+            assert_eq!(server.names.lock().unwrap()[..], [Some("a.example".to_owned())]);
         }
     });
 }

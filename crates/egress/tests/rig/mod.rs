@@ -1,6 +1,10 @@
 //! Servers on loopback that do what they are told, and a resolver that says what it is told.
 #![allow(dead_code)]
 
+pub mod proxy;
+pub mod space;
+pub mod tls;
+
 use bytes::Bytes;
 use egress::{BareStar, Denied, Dev, Door, Limits, Lookup, Pass, Resolve, Rules, Settings, Visit};
 use serde_json::{Value, json};
