@@ -60,12 +60,12 @@ function writeBody(body, input) {
     if (given.length === 0 && !body.required) return undefined;
     // A map, as an object would take `__proto__` for something else.
     const fields = new Map(given.map(([arg, name]) => [name, input[arg]]));
-    if (kind === "json") return { type, content: "{" + [...fields].map(([name, field]) => JSON.stringify(name) + ":" + JSON.stringify(field)).join(",") + "}" };
+    if (kind === "json") return { type, content: unmarked("{" + [...fields].map(([name, field]) => JSON.stringify(name) + ":" + JSON.stringify(field)).join(",") + "}") };
     value = [...fields];
   } else {
     if (!hasOwn(input, body.arg)) return undefined;
     value = input[body.arg];
-    if (kind === "json") return { type, content: JSON.stringify(value) };
+    if (kind === "json") return { type, content: unmarked(JSON.stringify(value)) };
     if (kind === "text") return { type, content: plain(value) };
     if (kind === "bytes") return { type, content: bytes(plain(value), "the body") };
     if (!isObject(value)) throw new BadInput("the body is no object");

@@ -13,8 +13,8 @@ function address(request, input) {
     if (text === "") throw new BadInput(`\`${parameters[part].arg}\` is empty, and a path needs it`);
     return text;
   }).join("");
-  // A segment of dots would lead to another endpoint.
-  if (path.split("/").some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) throw new BadInput("a segment of the path would be `.` or `..`");
+  // A segment of dots would lead to another endpoint, for servers that read escaped slashes as slashes, too.
+  if (path.split(/\/|%2f|%5c/i).some((segment) => /^(\.|%2e){1,2}(;|%3b|$)/i.test(segment))) throw new BadInput("a segment of the path would be `.` or `..`");
   const query = [];
   const headers = new Headers();
   const cookie = [];
@@ -25,11 +25,18 @@ function address(request, input) {
     else if (parameter.in === "header") headers.set(parameter.name, writeHeader(parameter, value));
     else if (parameter.in === "cookie") cookie.push(...cookies(parameter, value));
   });
+  // The host reads escapes when it looks for the mark of a secret.
+  unmarked([path, ...query, ...cookie].join("&").replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(parseInt(hex, 16))));
   // The host puts the secret where its name stands; nothing here ever has one.
   for (const { in: place, name, value } of credentials) {
-    if (place === "query") query.push(`${escaped(name)}=${value}`);
-    else if (place === "header") headers.set(name, value);
-    else cookie.push(`${name}=${value}`);
+    if (place === "header") {
+      headers.set(name, value);
+      continue;
+    }
+    const there = place === "query" ? query : cookie;
+    // An object with `explode` has the keys that its caller likes.
+    if (there.some((pair) => pair.startsWith(escaped(name) + "="))) throw new BadInput(`\`${name}\` is the place of a credential`);
+    there.push(`${place === "query" ? escaped(name) : name}=${value}`);
   }
   if (cookie.length > 0) headers.set("cookie", cookie.join("; "));
   if (request.accept) headers.set("accept", request.accept);

@@ -211,11 +211,18 @@ impl<'a> Body<'a> {
                     maker.notes.ignored(&encoding.place, "styles have no effect on parts of multipart/form-data");
                 }
             }
-            if self.form == Form::Multipart && is_file(&property, media.as_deref(), maker)? {
-                entry.insert("file".to_owned(), true.into());
+            let mut file = false;
+            if self.form == Form::Multipart {
+                let inner = one_of(&property, maker)?;
+                file = is_file(&inner, media.as_deref());
+                if file {
+                    entry.insert("file".to_owned(), true.into());
+                    let own = inner.str("contentMediaType").filter(|own| is_media(own) && !own.contains('*'));
+                    media = media.or(own.map(str::to_owned));
+                }
             }
             if let Some(media) = media {
-                entry.insert("json".to_owned(), is_json(&media).into());
+                entry.insert("json".to_owned(), (is_json(&media) && !file).into());
                 entry.insert("type".to_owned(), media.into());
             }
             if !entry.is_empty() {
@@ -274,18 +281,21 @@ fn flat<'a>(top: &At<'a>, required: bool, input: &Input) -> Result<Vec<(&'a str,
     Ok(properties)
 }
 
-/// Whether a part is a file, or a list of files.
-fn is_file<'a>(property: &At<'a>, media: Option<&str>, maker: &mut Maker<'a, '_>) -> Result<bool, Refusal> {
+/// What a part is, or each of several.
+fn one_of<'a>(property: &At<'a>, maker: &mut Maker<'a, '_>) -> Result<At<'a>, Refusal> {
     let top = maker.top(property)?;
-    let inner = match top.get("items") {
-        Some(items) => maker.top(&items)?,
-        None => top,
-    };
+    match top.get("items") {
+        Some(items) => maker.top(&items),
+        None => Ok(top),
+    }
+}
+
+fn is_file(inner: &At<'_>, media: Option<&str>) -> bool {
     let binary = media.is_some_and(|media| form(media) == Form::Bytes);
     let text = inner.str("type").is_none_or(|kind| kind == "string");
     let encoded = inner.str("contentEncoding").is_some() || inner.str("format") == Some("byte");
     let declared = inner.str("format") == Some("binary") || inner.str("contentMediaType").is_some() || binary;
-    Ok(text && declared && !encoded)
+    text && declared && !encoded
 }
 
 /// A file, as callers give one; or a list of them.

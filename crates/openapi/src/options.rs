@@ -18,6 +18,8 @@ pub struct Options {
     pub tags: Vec<String>,
     /// More are an error: nothing is left out in silence.
     pub most_tools: usize,
+    /// Whether tools promise what they give back. A host enforces it; what an API does not keep to is better left out.
+    pub output_schemas: bool,
     /// Values for the variables of servers.
     pub server_variables: BTreeMap<String, String>,
     /// What the host says to a schema. An output schema it does not take is left out, an input schema is loosened.
@@ -32,6 +34,7 @@ impl Default for Options {
             exclude: Vec::new(),
             tags: Vec::new(),
             most_tools: 200,
+            output_schemas: true,
             server_variables: BTreeMap::new(),
             schema_check: None,
         }

@@ -18,7 +18,8 @@ pub(crate) struct Output {
     pub wrapped: bool,
 }
 
-pub(crate) fn read(operation: &At<'_>, files: &Files, old: bool, notes: &mut Notes) -> Output {
+/// With a schema only where one is `promised`.
+pub(crate) fn read(operation: &At<'_>, files: &Files, old: bool, promised: bool, notes: &mut Notes) -> Output {
     let mut output = Output::default();
     let Some(responses) = operation.get("responses") else { return output };
     let mut schemas = Vec::new();
@@ -63,7 +64,7 @@ pub(crate) fn read(operation: &At<'_>, files: &Files, old: bool, notes: &mut Not
             );
         }
     }
-    let Some(schema) = schemas.first() else { return output };
+    let Some(schema) = schemas.first().filter(|_| promised) else { return output };
     if bodies > 1 && !(bodies == schemas.len() && schemas.iter().all(|other| other.value == schema.value)) {
         notes.ignored(&responses.place, "successes differ in their bodies, so the tool has no output schema");
         return output;

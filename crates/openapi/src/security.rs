@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Place {
     /// `Authorization: Bearer …`
     Bearer,
-    /// `Authorization: Basic …`; the secret is the base64 of `user:password`.
+    /// `Authorization: Basic …`; the secret is `user:password`, and the host encodes it.
     Basic,
     Header(String),
     Query(String),

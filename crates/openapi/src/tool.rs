@@ -54,10 +54,8 @@ pub(crate) fn make<'a>(
     let body = body::read(at, method, &mut input, &mut maker)?;
     let input = input.schema(maker.defs(&at.place)?);
     let input = accepted(input, at, options, notes)?;
-    let mut output = response::read(at, files, old, notes);
-    if method == "HEAD" {
-        output.schema = None;
-    }
+    let promised = options.output_schemas && method != "HEAD";
+    let mut output = response::read(at, files, old, promised, notes);
     if let (Some(schema), Some(check)) = (&output.schema, options.schema_check)
         && let Err(why) = check(schema)
     {

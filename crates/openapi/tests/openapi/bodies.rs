@@ -1,8 +1,7 @@
 //! Bodies, as bytes on the wire.
 
-use crate::node::{Answer, run};
+use crate::run::{Answer, run};
 use crate::{entries, fits, spec, tool};
-use openapi::Options;
 use serde_json::{Value, json};
 
 fn post(content: Value, required: bool) -> Value {
@@ -12,7 +11,7 @@ fn post(content: Value, required: bool) -> Value {
 /// Makes one call for each input.
 fn send(paths: Value, inputs: &[Value]) -> (openapi::Converted, Vec<Answer>) {
     let calls: Vec<Value> = inputs.iter().map(|input| json!({ "tool": "post", "input": input })).collect();
-    let ran = run(&spec("3.0.3", paths, json!({})), "api.yaml", Options::default(), calls.into());
+    let ran = run(&spec("3.0.3", paths, json!({})), calls.into());
     (ran.converted, ran.calls)
 }
 

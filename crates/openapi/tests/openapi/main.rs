@@ -1,15 +1,18 @@
 //! Specifications of our own, against what is made of them.
 
+mod answers;
 mod attacks;
 mod bodies;
-mod node;
+mod callers;
 mod outputs;
 mod parameters;
 mod reader;
 mod reports;
+mod run;
 mod schemas;
 mod selection;
 mod servers;
+mod wire;
 
 use openapi::{Converted, OpenApiError, Options, convert};
 use serde_json::{Value, json};
@@ -78,4 +81,15 @@ pub fn entries(converted: &Converted, pointer: &str) -> String {
 pub fn fixture(name: &str) -> Vec<u8> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
     std::fs::read(path).unwrap()
+}
+
+/// Calls tools of the specification that has all ways to send something.
+pub fn everything(calls: Value) -> run::Ran {
+    run::run(&one(fixture("everything.yaml")), calls)
+}
+
+/// An answer of JSON.
+pub fn reply(status: &str, body: &str) -> Value {
+    let length = body.len();
+    json!({ "raw": format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}") })
 }

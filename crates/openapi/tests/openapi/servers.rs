@@ -1,6 +1,6 @@
 //! Where requests go, and with which credentials.
 
-use crate::node::run;
+use crate::run::run;
 use crate::{entries, fixture, made, one, spec, tool};
 use openapi::{OpenApiError, Options, Place, SecretBinding, convert};
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ fn credentials_are_marked_where_they_go() {
         .iter()
         .map(|name| json!({ "tool": name, "input": { "x-key": "mine", "api_key": "mine", "c": "d" } }))
         .collect();
-    let ran = run(&files, "api.yaml", Options::default(), calls.into());
+    let ran = run(&files, calls.into());
     let header = |index: usize, name: &str| ran.calls[index].request().headers.get(name).map(String::as_str);
     assert_eq!(header(0, "authorization"), Some("Bearer {{secret:BEARER}}"));
     assert_eq!(header(1, "authorization"), Some("Basic {{secret:BASIC}}"));
