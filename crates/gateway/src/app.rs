@@ -1,8 +1,10 @@
 //! What all requests share.
 
 use crate::auth::{Authenticator, Caller, Denied, Resource};
+use crate::connect::Connect;
 use crate::guard::Guard;
 use crate::mcp::RpcError;
+use crate::mcp::credentials::Wanted;
 use crate::mcp::hub::{Hub, What};
 use crate::mcp::offer::{Offer, OfferError, Offers, sandboxed};
 use crate::mcp::session::Sessions;
@@ -13,7 +15,7 @@ use crate::observe::health::Report;
 use crate::observe::{Gauges, Metrics, Traces};
 use crate::quota::{Admission, Quotas};
 use crate::settings::Settings;
-use crate::{Egress, Parts, problem};
+use crate::{Egress, MasterKeySource, Parts, problem};
 use arc_swap::ArcSwap;
 use axum::response::Response;
 use bundle::Lock;
@@ -21,7 +23,7 @@ use bytes::Bytes;
 use egress::{Pass, Visit, Watch};
 use http::{HeaderMap, StatusCode, header};
 use policy::{Allowance, Boundary};
-use registry::{AuditEvent, Deployment, Directory, Manifest, Registry, Tenant, ToolLine};
+use registry::{AuditEvent, Deployment, Directory, Manifest, MasterKey, Registry, Tenant, ToolLine};
 use sandbox::{Code, Pool, PoolState};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -45,11 +47,13 @@ pub struct App {
     offers: Offers,
     reloader: Option<Reloader>,
     egress: Option<Egress>,
+    master_key: Option<MasterKeySource>,
     closing: watch::Sender<bool>,
     calls: AtomicU64,
     /// Makes numbers of calls into names that tell nothing of the numbers: how busy a host is concerns its operator.
     names: [u8; 16],
     started: Instant,
+    pub(crate) connect: Connect,
     pub(crate) metrics: Metrics,
     pub(crate) traces: Traces,
     pub(crate) hub: Hub,
@@ -70,7 +74,8 @@ pub struct Rejected {
 
 impl App {
     pub(crate) fn new(parts: Parts) -> Result<App, crate::StartError> {
-        let Parts { registry, pools, settings, reloader, traces, egress } = parts;
+        let Parts { registry, pools, settings, reloader, traces, egress, master_key, dev } = parts;
+        let connect = Connect::new(registry.clone(), egress.clone(), dev);
         let sealer = Sealer::new(registry.host_key("request-state")?);
         let mut names = [0; 16];
         getrandom::fill(&mut names).map_err(|error| crate::StartError::Randomness(error.to_string()))?;
@@ -81,15 +86,17 @@ impl App {
             sessions: Sessions::new(settings.sessions.clone()),
             streams: StreamCount::new(settings.streams_per_tenant),
             settings: ArcSwap::from_pointee(settings),
-            registry,
             pools,
             offers: Offers::default(),
             reloader,
             egress,
+            registry,
+            master_key,
             closing: watch::Sender::new(false),
             calls: AtomicU64::new(0),
             names,
             started: Instant::now(),
+            connect,
             metrics: Metrics::new(),
             traces,
             hub: Hub::default(),
@@ -141,9 +148,17 @@ impl App {
 
     /// Where clients reach a server.
     pub fn public_url(&self, tenant: &str, server: &str) -> String {
+        format!("{}/{tenant}/{server}/mcp", self.public_base())
+    }
+
+    pub(crate) fn public_base(&self) -> String {
         let settings = self.settings.load();
-        let base = settings.auth.public_url.as_deref().unwrap_or_default().trim_end_matches('/');
-        format!("{base}/{tenant}/{server}/mcp")
+        settings.auth.public_url.as_deref().unwrap_or_default().trim_end_matches('/').to_owned()
+    }
+
+    /// Where a browser connects somebody to a provider.
+    pub(crate) fn connect_url(&self, ticket: &str) -> String {
+        format!("{}/connect/{ticket}", self.public_base())
     }
 
     /// Takes new settings. What cannot be changed while running is for the caller to know.
@@ -155,7 +170,9 @@ impl App {
         self.sessions.set_settings(settings.sessions.clone());
         let before = self.settings.swap(Arc::new(settings));
         let now = self.settings.load();
-        if (&before.allowance.most, before.allowance.jit) != (&now.allowance.most, now.allowance.jit) {
+        let permitted =
+            |settings: &Settings| (settings.allowance.most.clone(), settings.allowance.jit, settings.any_host);
+        if permitted(&before) != permitted(&now) {
             self.permit_anew();
         }
         Ok(())
@@ -177,6 +194,13 @@ impl App {
     pub fn reload(&self) -> Result<(), String> {
         let Some(reloader) = &self.reloader else { return Err("this host has no configuration to reload".to_owned()) };
         self.apply(reloader()?)
+    }
+
+    /// The master key that the configuration names by now.
+    pub(crate) fn master_key(&self) -> Result<MasterKey, String> {
+        self.master_key
+            .as_ref()
+            .map_or_else(|| Err("this host has no configuration to read it from".to_owned()), |read| read())
     }
 
     // --- who --------------------------------------------------------------------------------------------------
@@ -239,8 +263,11 @@ impl App {
     // --- what -------------------------------------------------------------------------------------------------
 
     pub(crate) async fn offer(&self, record: &Arc<Deployment>) -> Result<Arc<Offer>, OfferError> {
-        let allowance = self.settings.load().allowance.clone();
-        self.offers.get(&self.registry, record, &allowance).await
+        let (allowance, any_host) = {
+            let settings = self.settings.load();
+            (settings.allowance.clone(), settings.any_host)
+        };
+        self.offers.get(&self.registry, record, &allowance, any_host).await
     }
 
     /// Runs a candidate's initialisation behind its wall and gives the surface it shows. It is ready to be called then.
@@ -271,12 +298,22 @@ impl App {
 
     /// The door to the network for one call, if this host has one and the server may go anywhere: most may not, and
     /// their calls should not pay for it.
-    pub(crate) fn visit(self: &Arc<App>, offer: &Offer, admission: &Admission) -> Option<Visit> {
+    pub(crate) fn visit(
+        self: &Arc<App>,
+        offer: &Offer,
+        admission: &Admission,
+        caller: &Caller,
+        wanted: &Arc<Wanted>,
+    ) -> Option<Visit> {
         let open = self.egress.as_ref().filter(|_| !offer.rules.is_empty())?;
         let budget = admission.egress();
         let app = self.clone();
         let watch: Watch = Arc::new(move |record| app.metrics.egress(record));
         let pass = Pass::new(&offer.record.tenant, &offer.record.id, offer.rules.clone());
+        let pass = match offer.bindings.credentials(self, &offer.record.tenant, &caller.subject, wanted) {
+            Some(credentials) => Pass { credentials, ..pass },
+            None => pass,
+        };
         Some(open(Pass { budget, watch: Some(watch), ..pass }))
     }
 

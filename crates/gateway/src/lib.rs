@@ -5,6 +5,7 @@
 mod admin;
 mod app;
 pub mod auth;
+mod connect;
 pub mod guard;
 mod mcp;
 pub mod observe;
@@ -20,7 +21,7 @@ pub use routes::{ROUTES, router};
 pub use settings::{HttpSettings, Settings};
 
 use observe::Traces;
-use registry::{Registry, RegistryError};
+use registry::{MasterKey, Registry, RegistryError};
 use sandbox::Pool;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -40,7 +41,14 @@ pub struct Parts {
     pub traces: Traces,
     /// The way to the network. Without one there is none.
     pub egress: Option<Egress>,
+    /// The master key that the configuration names by now.
+    pub master_key: Option<MasterKeySource>,
+    /// Whether providers of tokens may be reached by plain HTTP on loopback: for an author's own machine and for tests.
+    pub dev: bool,
 }
+
+/// Reads the master key from where the configuration says it is.
+pub type MasterKeySource = Box<dyn Fn() -> Result<MasterKey, String> + Send + Sync>;
 
 /// Opens the door to the network for one call.
 pub type Egress = Arc<dyn Fn(egress::Pass) -> egress::Visit + Send + Sync>;

@@ -3,6 +3,7 @@
 use crate::admin;
 use crate::app::App;
 use crate::auth::Resource;
+use crate::connect;
 use crate::mcp;
 use crate::observe::health;
 use crate::problem;
@@ -25,6 +26,9 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("DELETE", "/{tenant}/mcp"),
     ("GET", "/.well-known/oauth-protected-resource/{tenant}/{server}/mcp"),
     ("GET", "/.well-known/oauth-protected-resource/{tenant}/mcp"),
+    ("GET", "/connect/{ticket}"),
+    ("POST", "/connect/{ticket}"),
+    ("GET", "/connect/callback"),
     ("GET", "/metrics"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),
@@ -36,6 +40,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/{tenant}/mcp", any(mcp::aggregate))
         .route("/.well-known/oauth-protected-resource/{tenant}/{server}/mcp", get(server_metadata))
         .route("/.well-known/oauth-protected-resource/{tenant}/mcp", get(tenant_metadata))
+        .route("/connect/callback", get(connect::callback))
+        .route("/connect/{ticket}", get(connect::show).post(connect::begin))
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))

@@ -22,6 +22,8 @@ pub struct Settings {
     pub streams_per_tenant: usize,
     /// Whether `/metrics` needs no key.
     pub metrics_public: bool,
+    /// Whether manifests may say `*`, which is every host.
+    pub any_host: bool,
 }
 
 impl Default for Settings {
@@ -36,6 +38,7 @@ impl Default for Settings {
             page_size: 1000,
             streams_per_tenant: 1000,
             metrics_public: false,
+            any_host: false,
         }
     }
 }

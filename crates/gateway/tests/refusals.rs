@@ -64,6 +64,17 @@ const TABLE: &[Row] = &[
     ("POST",   "/admin/v1/tenants/{tenant}/servers/{server}/deployments/{id}/approve",
                                                                               [401, 401, 401, 401,  403, 415, 415,  404, 404,  415]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/next",            [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
+    ("GET",    "/admin/v1/tenants/{tenant}/secrets",                          [401, 401, 401, 401,  403, 200, 200,  404, 403,  200]),
+    ("PUT",    "/admin/v1/tenants/{tenant}/secrets/{name}",                   [401, 401, 401, 401,  403, 403, 415,  404, 403,  415]),
+    ("DELETE", "/admin/v1/tenants/{tenant}/secrets/{name}",                   [401, 401, 401, 401,  403, 403, 204,  404, 403,  204]),
+    ("POST",   "/admin/v1/tenants/{tenant}/secrets/rotate",                   [401, 401, 401, 401,  403, 403, 204,  404, 403,  204]),
+    ("POST",   "/admin/v1/host/master-key",                                   [401, 401, 401, 401,  403, 403, 403,  403, 403,  422]),
+    ("GET",    "/admin/v1/tenants/{tenant}/providers",                        [401, 401, 401, 401,  200, 200, 200,  404, 200,  200]),
+    ("PUT",    "/admin/v1/tenants/{tenant}/providers/{name}",                 [401, 401, 401, 401,  403, 403, 415,  404, 403,  415]),
+    ("DELETE", "/admin/v1/tenants/{tenant}/providers/{name}",                 [401, 401, 401, 401,  403, 403, 204,  404, 403,  204]),
+    ("POST",   "/admin/v1/tenants/{tenant}/providers/{name}/connect",         [401, 401, 401, 401,  200, 200, 200,  404, 200,  200]),
+    ("DELETE", "/admin/v1/tenants/{tenant}/providers/{name}/connect",         [401, 401, 401, 401,  404, 404, 404,  404, 404,  404]),
+    ("GET",    "/admin/v1/tenants/{tenant}/connections",                      [401, 401, 401, 401,  200, 200, 200,  404, 200,  200]),
     ("GET",    "/admin/v1/me",                                                [401, 401, 401, 401,  200, 200, 200,  200, 200,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/logs",            [401, 401, 401, 401,  200, 200, 200,  404, 404,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/calls",                            [401, 401, 401, 401,  200, 200, 200,  404, 200,  200]),
@@ -76,6 +87,10 @@ const TABLE: &[Row] = &[
     // Without OAuth there are none; with it, they are for everybody (below).
     ("GET",    "/.well-known/oauth-protected-resource/{tenant}/{server}/mcp", [404, 404, 404, 404,  404, 404, 404,  404, 404,  404]),
     ("GET",    "/.well-known/oauth-protected-resource/{tenant}/mcp",          [404, 404, 404, 404,  404, 404, 404,  404, 404,  404]),
+    // A link is all there is to show; these are none.
+    ("GET",    "/connect/{ticket}",                                           [404, 404, 404, 404,  404, 404, 404,  404, 404,  404]),
+    ("POST",   "/connect/{ticket}",                                           [404, 404, 404, 404,  404, 404, 404,  404, 404,  404]),
+    ("GET",    "/connect/callback",                                           [400, 400, 400, 400,  400, 400, 400,  400, 400,  400]),
     ("GET",    "/metrics",                                                    [401, 401, 401, 401,  404, 404, 404,  404, 404,  200]),
     ("GET",    "/healthz",                                                    [200, 200, 200, 200,  200, 200, 200,  200, 200,  200]),
     ("GET",    "/readyz",                                                     [200, 200, 200, 200,  200, 200, 200,  200, 200,  200]),
@@ -124,7 +139,10 @@ impl Trial {
             "/admin/v1/tenants/{tenant}/keys/{id}" => victim(Some("acme")),
             _ => current.id.clone(),
         };
-        path.replace("{tenant}", "acme").replace("{server}", "prices").replace("{id}", &id)
+        if path.ends_with("/secrets/{name}") {
+            self.stage.registry.set_secret(&stage::host(), "acme", "TOKEN", "a secret".into()).unwrap();
+        }
+        path.replace("{tenant}", "acme").replace("{server}", "prices").replace("{id}", &id).replace("{name}", "TOKEN")
     }
 }
 
@@ -213,7 +231,10 @@ async fn what_is_not_theirs_looks_like_what_is_not_there() {
         let stage = &trial.stage;
         for (method, path, _) in TABLE.iter().filter(|(_, path, _)| path.contains("{tenant}")) {
             let at = |tenant: &str, server: &str| {
-                path.replace("{tenant}", tenant).replace("{server}", server).replace("{id}", "key-1")
+                path.replace("{tenant}", tenant)
+                    .replace("{server}", server)
+                    .replace("{id}", "key-1")
+                    .replace("{name}", "TOKEN")
             };
             // One of globex looks at acme, which exists, and at a tenant that does not.
             let exists = stage.ask(&stage.globex.admin, method, &at("acme", "prices"), None).await;

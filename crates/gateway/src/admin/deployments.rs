@@ -345,11 +345,9 @@ async fn initialise(admin: &Admin, tenant: &str, id: &str, new: &NewDeployment) 
 fn permitted(admin: &Admin, lock: &Lock) -> Result<(), Error> {
     policy::permit(&ask(&Manifest::from(lock)), &admin.app.allowance()).map_err(|refusal| refused(&refusal))?;
     let refuse = |message: String| Error::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", message);
-    crate::mcp::offer::rules(lock).map_err(|denied| refuse(denied.message))?;
-    if !lock.secrets.is_empty() {
-        // Better refused than deployed without what it relies on.
-        return Err(refuse("`secrets`: this host keeps no secrets yet, so it must be empty".to_owned()));
-    }
+    let any_host = admin.app.settings().any_host;
+    crate::mcp::offer::rules(lock, any_host).map_err(|denied| refuse(denied.message))?;
+    crate::mcp::credentials::bindings(lock).map_err(|denied| refuse(denied.message))?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The routes and the document that describes them. Both come from the same list, so that neither lacks what the other has.
 
 use super::error::{Error, ErrorBody};
-use super::{Admin, calls, deployments, host, keys, logs, servers, tenants};
+use super::{Admin, calls, deployments, host, keys, logs, providers, secrets, servers, tenants};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use std::sync::{Arc, OnceLock};
@@ -31,6 +31,7 @@ const PREFIX: &str = "/admin/v1";
         (name = "keys", description = "What callers show"),
         (name = "servers", description = "Named MCP servers of a tenant"),
         (name = "deployments", description = "Versions of a server's code"),
+        (name = "secrets", description = "What the host puts into requests of servers, which never have it"),
         (name = "calls", description = "What was called, from the audit log"),
         (name = "logs", description = "What tools wrote"),
         (name = "host", description = "The host itself"),
@@ -54,6 +55,14 @@ pub fn router() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(deployments::activate))
         .routes(routes!(deployments::approve))
         .routes(routes!(deployments::next))
+        .routes(routes!(secrets::list))
+        .routes(routes!(secrets::set, secrets::remove))
+        .routes(routes!(secrets::rotate))
+        .routes(routes!(secrets::rotate_master))
+        .routes(routes!(providers::list))
+        .routes(routes!(providers::set, providers::remove))
+        .routes(routes!(providers::connect, providers::disconnect))
+        .routes(routes!(providers::connections))
         .routes(routes!(host::me))
         .routes(routes!(logs::read))
         .routes(routes!(calls::list))

@@ -1,5 +1,6 @@
 //! One call behind a wall: run, accounted for, written down.
 
+use super::credentials::Wanted;
 use super::line::{Asked, CallHost, Line, Rounds};
 use super::offer::Offer;
 use super::result;
@@ -14,7 +15,7 @@ use registry::{AuditEvent, CallEvent, Tenant};
 use sandbox::{Code, Failure, Operation, Receipt, Request};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// What is wanted of a server.
@@ -98,13 +99,17 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         input: job.input.clone(),
         session: job.ticket.session.clone(),
     };
+    let wanted = Arc::<Wanted>::default();
     let host = Arc::new(CallHost {
         app: app.clone(),
-        tenant: job.offer.record.tenant.clone(),
-        server: job.offer.record.server.clone(),
+        offer: job.offer.clone(),
         call: call.clone(),
         line,
-        visit: app.visit(&job.offer, &job.ticket.admission),
+        visit: app.visit(&job.offer, &job.ticket.admission, &job.caller, &wanted),
+        strayed: OnceLock::new(),
+        subject: job.caller.subject.clone(),
+        wanted,
+        link: OnceLock::new(),
     });
     let mut account = Account { app, job: &job, call: &call, start: Instant::now(), trace: Some(trace) };
     let suspended = async {
@@ -124,15 +129,23 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
     };
     // What it still fetches is for nobody.
     host.visit.iter().for_each(Visit::close);
-    if let Err(failure) = &answer.outcome
+    let outcome = host.strayed.get().map_or(answer.outcome, |failure| Err(failure.clone()));
+    if let Err(failure) = &outcome
         && failure.code == Code::SurfaceDrift
     {
         app.quarantine(&job.offer.record, &failure.message);
     }
     let promised = job.offer.surface.tool(&job.name).filter(|_| job.method == Method::Tool);
-    let outcome = answer.outcome.and_then(|value| match promised.and_then(|tool| result::misfit(tool, &value)) {
+    let outcome = outcome.and_then(|value| match promised.and_then(|tool| result::misfit(tool, &value)) {
         Some(misfit) => Err(misfit),
         None => Ok(value),
+    });
+    // For the client alone: the code inside never has the link.
+    let outcome = outcome.map_err(|failure| match host.link.get() {
+        Some(link) if failure.code == Code::ToolError => {
+            Failure::new(failure.code, format!("{link}\n{}", failure.message))
+        }
+        _ => failure,
     });
     let said = outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");
     account.settle(said, &answer.receipt, outcome.as_ref().ok());

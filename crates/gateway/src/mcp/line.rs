@@ -1,16 +1,19 @@
 //! The line between a running call and its client: log, progress, questions.
 
+use super::credentials::Wanted;
 use super::hub::What;
+use super::offer::Offer;
 use super::session::Session;
 use super::tasks::{Taken, Task};
 use crate::app::App;
 use egress::Visit;
-use sandbox::{Future, Host, HostCall, HostRefusal, HostReply, LogLine};
+use sandbox::{Code, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
 /// Severities as MCP has them, least first.
@@ -158,11 +161,17 @@ impl Asking {
 /// The host's side of one call.
 pub struct CallHost {
     pub app: Arc<App>,
-    pub tenant: String,
-    pub server: String,
+    pub offer: Arc<Offer>,
     pub call: String,
     pub line: Line,
     pub visit: Option<Visit>,
+    /// What its server shows is not what was signed any more.
+    pub strayed: OnceLock<Failure>,
+    pub subject: String,
+    /// The provider that a request could not go on without.
+    pub wanted: Arc<Wanted>,
+    /// By which the caller could be connected, where the client cannot show it otherwise. Never for the code inside.
+    pub link: OnceLock<String>,
 }
 
 impl CallHost {
@@ -228,6 +237,8 @@ impl CallHost {
         struct Meta {
             what: String,
             uri: Option<String>,
+            /// What the server shows by now, where it is not what it showed at first.
+            shows: Option<String>,
         }
         let bad = || refusal("bad_notify", "there is no such notification");
         let meta: Meta = serde_json::from_str(meta).map_err(|_| bad())?;
@@ -238,8 +249,63 @@ impl CallHost {
             ("resource", Some(uri)) if uri.len() <= 4096 => What::Resource(uri),
             _ => return Err(bad()),
         };
-        self.app.hub.tell(&self.tenant, &self.server, what);
+        let shows = meta.shows.map(|text| RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()));
+        if let Some(Err(failure)) = shows.map(|surface| self.offer.sandboxed.shows.check(&surface)) {
+            let message = failure.message.clone();
+            // Whoever comes second has nothing to add.
+            let _ = self.strayed.set(failure);
+            return Err(refusal(Code::SurfaceDrift.as_str(), &message));
+        }
+        let record = &self.offer.record;
+        self.app.hub.tell(&record.tenant, &record.server, what);
         Ok(HostReply { meta: "{}".to_owned(), body: bytes::Bytes::new() })
+    }
+
+    /// Asks at the door. For what needs a connection that is not there, the caller is asked to make it.
+    async fn fetch(&self, visit: &Visit, call: HostCall) -> Result<HostReply, HostRefusal> {
+        let HostCall { operation, meta, body } = call;
+        let mut reply = visit.call(&operation, &meta, body.clone()).await;
+        if let (Err(_), Some(provider)) = (&reply, self.wanted.take()) {
+            self.connect(&provider).await?;
+            reply = visit.call(&operation, &meta, body).await;
+        }
+        let reply = reply.map(|reply| HostReply { meta: reply.meta, body: reply.body });
+        reply.map_err(|denied| refusal(denied.code.as_str(), &denied.message))
+    }
+
+    /// Returns when the caller is connected. How long that may take, the limits of the call say.
+    async fn connect(&self, provider: &str) -> Result<(), HostRefusal> {
+        const LOOK: Duration = Duration::from_millis(300);
+        let missing = || refusal("egress_secret", &format!("the caller is not connected to `{provider}`"));
+        let tenant = &self.offer.record.tenant;
+        let shared = self.app.connect.is_shared(tenant, provider).map_err(|_| missing())?;
+        if shared {
+            // Nobody's but an admin's to make.
+            return Err(refusal("egress_secret", &format!("the tenant is not connected to `{provider}`")));
+        }
+        let ticket = self.app.connect.ticket(tenant, provider, &self.subject).map_err(|_| missing())?;
+        let url = self.app.connect_url(&ticket);
+        let able = self.line.client.capabilities.get("elicitation").and_then(|able| able.get("url"));
+        if !able.is_some_and(Value::is_object) || matches!(self.line.asking, Asking::Nobody) {
+            // Whoever comes second has the same to say.
+            let _ = self.link.set(format!("`{provider}` needs to be connected first: open {url}"));
+            return Err(missing());
+        }
+        let params = json!({
+            "mode": "url",
+            "message": format!("`{}` uses your account at `{provider}`, which is not connected yet", self.offer.record.server),
+            "url": url,
+            "elicitationId": ticket,
+        });
+        let asks = json!({ "asks": [{ "key": format!("connect/{provider}"), "method": "elicitation/create", "params": params }] });
+        let answers = self.ask(&asks.to_string()).await?;
+        if !answers.meta.contains(r#""action":"accept""#) {
+            return Err(missing());
+        }
+        while self.app.connect.token(tenant, provider, &self.subject).await.is_err() {
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     fn client(&self) -> HostReply {
@@ -262,11 +328,7 @@ impl Host for CallHost {
                 "notify" => self.notify(&call.meta),
                 "client" => Ok(self.client()),
                 operation => match self.visit.as_ref().filter(|_| Visit::knows(operation)) {
-                    Some(visit) => {
-                        let reply = visit.call(operation, &call.meta, call.body).await;
-                        let reply = reply.map(|reply| HostReply { meta: reply.meta, body: reply.body });
-                        reply.map_err(|denied| refusal(denied.code.as_str(), &denied.message))
-                    }
+                    Some(visit) => self.fetch(visit, call).await,
                     None => {
                         self.app.metrics.egress_denied();
                         Err(refusal("egress_denied", "no rule allows this: the server's `egress` names nothing"))
@@ -278,18 +340,23 @@ impl Host for CallHost {
 
     fn log(&self, line: LogLine) {
         let level = Level::of(&line.level);
-        self.app.tool_log(&self.tenant, &self.server, &self.call, level.as_str(), &line.text);
+        let record = &self.offer.record;
+        self.app.tool_log(&record.tenant, &record.server, &self.call, level.as_str(), &line.text);
         if self.line.log_level.is_some_and(|least| level >= least) {
             self.send(&json!({
                 "jsonrpc": "2.0",
                 "method": "notifications/message",
-                "params": { "level": level.as_str(), "logger": self.server, "data": line.text },
+                "params": { "level": level.as_str(), "logger": record.server, "data": line.text },
             }));
         }
     }
 
     fn hosts_reached(&self) -> Vec<String> {
         self.visit.as_ref().map(Visit::hosts_reached).unwrap_or_default()
+    }
+
+    fn credentials_used(&self) -> Vec<String> {
+        self.visit.as_ref().map(Visit::credentials).unwrap_or_default()
     }
 
     fn progress(&self, json: String) {

@@ -1,12 +1,13 @@
 //! A deployment made ready to be called, and where ready ones are kept.
 
+use super::credentials::{self, Bound};
 use super::surface::{Surface, SurfaceError};
 use bundle::{Drift, Lock};
 use dashmap::DashMap;
 use egress::{BareStar, Rules};
 use policy::{Allowance, Ask, permit};
 use registry::{Bundle, Deployment, Manifest, Registry, RegistryError};
-use sandbox::{Deployment as Sandboxed, Shows};
+use sandbox::{Deployment as Sandboxed, Program, Shows};
 use std::sync::Arc;
 
 /// What callers reach: the surface, and the code with its permit.
@@ -16,6 +17,8 @@ pub struct Offer {
     pub sandboxed: Arc<Sandboxed>,
     /// What it may reach.
     pub rules: Arc<Rules>,
+    /// Which secrets go along.
+    pub bindings: Arc<Bound>,
     /// For answers: `{"name": …, "version": …}`.
     pub server_info: serde_json::Value,
 }
@@ -47,12 +50,13 @@ impl Offers {
         registry: &Registry,
         record: &Arc<Deployment>,
         allowance: &Allowance,
+        any_host: bool,
     ) -> Result<Arc<Offer>, OfferError> {
         if let Some(offer) = self.ready.get(&record.id) {
             return Ok(offer.clone());
         }
         let (registry, kept, allowance) = (registry.clone(), record.clone(), allowance.clone());
-        let made = tokio::task::spawn_blocking(move || Offer::load(&registry, kept, &allowance));
+        let made = tokio::task::spawn_blocking(move || Offer::load(&registry, kept, &allowance, any_host));
         let offer = Arc::new(made.await.map_err(|_| OfferError::Lost)??);
         Ok(self.ready.entry(record.id.clone()).or_insert(offer).clone())
     }
@@ -63,21 +67,29 @@ impl Offers {
 }
 
 impl Offer {
-    fn load(registry: &Registry, record: Arc<Deployment>, allowance: &Allowance) -> Result<Offer, OfferError> {
+    fn load(
+        registry: &Registry,
+        record: Arc<Deployment>,
+        allowance: &Allowance,
+        any_host: bool,
+    ) -> Result<Offer, OfferError> {
         let surface = Surface::read(&record.surface)?;
         let Bundle { lock, source } = registry.bundle(&record.tenant, &record.server, &record.id)?;
         let sandboxed = sandboxed(&record.tenant, &record.id, source, &lock, allowance)?;
-        let rules = Arc::new(rules(&lock).map_err(OfferError::Egress)?);
+        let rules = Arc::new(rules(&lock, any_host).map_err(OfferError::Egress)?);
+        let bindings = Arc::new(credentials::bindings(&lock).map_err(OfferError::Egress)?);
         let mut server_info = surface.extra.clone();
         server_info.insert("name".to_owned(), surface.name.clone().unwrap_or_else(|| record.server.clone()).into());
         server_info.insert("version".to_owned(), surface.version.clone().unwrap_or_else(|| "0".to_owned()).into());
-        Ok(Offer { surface, sandboxed: Arc::new(sandboxed), server_info: server_info.into(), rules, record })
+        let sandboxed = Arc::new(sandboxed);
+        Ok(Offer { surface, sandboxed, server_info: server_info.into(), rules, bindings, record })
     }
 }
 
 /// What the code may reach.
-pub fn rules(lock: &Lock) -> Result<Rules, egress::Denied> {
-    Rules::parse(lock.egress.iter().map(|host| host.as_str()), BareStar::Refused)
+pub fn rules(lock: &Lock, any_host: bool) -> Result<Rules, egress::Denied> {
+    let star = if any_host { BareStar::Allowed } else { BareStar::Refused };
+    Rules::parse(lock.egress.iter().map(|host| host.as_str()), star)
 }
 
 /// What the walls take, with the permit this host gives.
@@ -94,8 +106,7 @@ pub fn sandboxed(
         tenant: tenant.to_owned(),
         server: lock.server.to_string(),
         id: id.to_owned(),
-        source,
-        file_name: manifest.file_name,
+        program: Program::Module { source, file_name: manifest.file_name },
         permit: permit(&ask, allowance)?,
         shows: shows(lock),
     })

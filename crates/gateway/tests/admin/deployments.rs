@@ -150,15 +150,11 @@ async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
           }
         }
         "#);
-        assert_snapshot!(deploy("secrets = [\"API_TOKEN\"]").await, @r#"
-        422 {
-          "error": {
-            "code": "refused",
-            "hint": null,
-            "message": "`secrets`: this host keeps no secrets yet, so it must be empty"
-          }
-        }
-        "#);
+        let host = r#"secrets = [{ name = "TOKEN", hosts = ["a.example"], header = "host" }]"#;
+        assert_snapshot!(deploy(host).await, @"");
+        let twice = r#"secrets = [{ name = "A", hosts = ["a.example"], header = "x-key" }, { name = "B", hosts = ["*.example.com", "a.example"], header = "x-key" }]"#;
+        assert_snapshot!(deploy(twice).await, @"");
+        assert_snapshot!(deploy(r#"egress = ["*"]"#).await, @"");
         assert_eq!(stage.wall.asked(), 0);
     })
     .await;

@@ -189,6 +189,8 @@ async fn following_ends_with_the_host() {
             reloader: None,
             traces: gateway::observe::Traces::off(),
             egress: None,
+            master_key: None,
+            dev: true,
         };
         let running =
             gateway::start(parts, "127.0.0.1:0".parse().unwrap(), std::time::Duration::from_secs(30)).await.unwrap();

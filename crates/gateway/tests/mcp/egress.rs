@@ -5,16 +5,22 @@ use egress::{Dev, Door, Settings as DoorSettings};
 use gateway::{Egress, Settings};
 use policy::Boundary;
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+/// Requests as they came.
+pub type Heard = Arc<Mutex<Vec<String>>>;
+
 /// Answers every request with what it was asked, as JSON, and closes.
-async fn upstream() -> u16 {
+pub async fn upstream() -> (Heard, u16) {
+    let heard = Heard::default();
+    let kept = heard.clone();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
+            let heard = kept.clone();
             tokio::spawn(async move {
                 let mut head = Vec::new();
                 let mut byte = [0];
@@ -26,6 +32,7 @@ async fn upstream() -> u16 {
                     head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
                 let mut body = vec![0; length.unwrap_or(0)];
                 let _ = stream.read_exact(&mut body).await;
+                heard.lock().unwrap().push(format!("{head}{}", String::from_utf8_lossy(&body)));
                 let said = json!({ "head": head, "body": String::from_utf8_lossy(&body) }).to_string();
                 let more = if head.starts_with("GET /large") { "x".repeat(200_000) } else { String::new() };
                 let text = format!(
@@ -36,7 +43,7 @@ async fn upstream() -> u16 {
             });
         }
     });
-    port
+    (heard, port)
 }
 
 const SOURCE: &str = r#"export default { tools: {
@@ -45,18 +52,18 @@ const SOURCE: &str = r#"export default { tools: {
     large: { run: async ({ url }) => (await (await fetch(url)).text()).length },
 } }"#;
 
-async fn call(client: &Client, tool: &str, arguments: serde_json::Value) -> Got {
+pub async fn call(client: &Client, tool: &str, arguments: serde_json::Value) -> Got {
     client.modern("tools/call", json!({ "name": tool, "arguments": arguments })).await
 }
 
-fn text(got: &Got) -> String {
+pub fn text(got: &Got) -> String {
     got.result()["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn a_tool_reaches_what_its_manifest_names_and_nothing_else() {
     test(async {
-        let (port, other) = (upstream().await, upstream().await);
+        let (port, other) = (upstream().await.1, upstream().await.1);
         let door: Door<Dev> = Door::dev(vec![port, other], DoorSettings::default()).unwrap();
         let open: Egress = Arc::new(move |pass| door.visit(pass));
         let dir = tempfile::tempdir().unwrap();
@@ -104,7 +111,7 @@ fn a_tool_reaches_what_its_manifest_names_and_nothing_else() {
 #[test]
 fn bytes_count_against_the_quota() {
     test(async {
-        let port = upstream().await;
+        let (_, port) = upstream().await;
         let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
         let open: Egress = Arc::new(move |pass| door.visit(pass));
         let dir = tempfile::tempdir().unwrap();

@@ -49,7 +49,9 @@ pub async fn start_with(
     egress: Option<gateway::Egress>,
 ) -> Running {
     let registry = Registry::open(dir).unwrap();
-    let parts = Parts { registry, pools, settings, reloader: None, traces: Traces::off(), egress };
+    registry.unlock(registry::MasterKey::ensure_file(&dir.join("master.key")).unwrap()).unwrap();
+    let traces = Traces::off();
+    let parts = Parts { registry, pools, settings, reloader: None, traces, egress, master_key: None, dev: true };
     gateway::start(parts, "127.0.0.1:0".parse().unwrap(), Duration::from_secs(5)).await.unwrap()
 }
 
@@ -124,8 +126,10 @@ impl Tenant {
             tenant: self.name.clone(),
             server: server.to_owned(),
             id: format!("trial of {}/{server}", self.name),
-            source: bytes::Bytes::copy_from_slice(source.as_bytes()),
-            file_name: "server.js".to_owned(),
+            program: sandbox::Program::Module {
+                source: bytes::Bytes::copy_from_slice(source.as_bytes()),
+                file_name: "server.js".to_owned(),
+            },
             permit,
             shows: sandbox::Shows::default(),
         };

@@ -1,5 +1,6 @@
 //! The endpoint as clients meet it: a real listener, a real registry, the real isolate wall.
 
+mod connect;
 mod drift;
 mod edge;
 mod egress;
@@ -7,6 +8,7 @@ mod host;
 mod legacy;
 mod modern;
 mod records;
+mod secrets;
 #[path = "../signed/mod.rs"]
 mod signed;
 mod switch;

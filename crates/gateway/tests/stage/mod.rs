@@ -11,7 +11,7 @@ use axum::response::Response;
 use gateway::observe::Traces;
 use gateway::{App, Parts, Reloader, Settings};
 use http_body_util::BodyExt;
-use registry::{Actor, Deployment, Key, NewKey, Quota, Registry, Role, Scope, Token};
+use registry::{Actor, Deployment, Key, MasterKey, NewKey, Quota, Registry, Role, Scope, Token};
 use sandbox::{Code, Compartment, Failure, Growth, Pool, PoolSettings, Seed, Wall};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -62,7 +62,10 @@ impl Wall for FakeWall {
             self.most_at_once.fetch_max(now, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(10)).await;
             self.planting.fetch_sub(1, Ordering::SeqCst);
-            let source = String::from_utf8_lossy(&deployment.source).into_owned();
+            let sandbox::Program::Module { source, .. } = &deployment.program else {
+                return Err(Failure::new(Code::InitFailed, "this wall runs modules only"));
+            };
+            let source = String::from_utf8_lossy(source).into_owned();
             match source.split_once(' ') {
                 Some(("throw", message)) => Err(Failure::new(Code::InitFailed, message)),
                 Some(("limit", message)) => Err(Failure::new(Code::InitLimit, message)),
@@ -184,6 +187,8 @@ impl Stage {
         settings.auth.public_url.get_or_insert("http://127.0.0.1:8470".to_owned());
         let data = tempfile::tempdir().unwrap();
         let registry = Registry::open(data.path()).unwrap();
+        let master = MasterKey::ensure_file(&data.path().join("master.key")).unwrap();
+        registry.unlock(master).unwrap();
         let operator = std::fs::read_to_string(data.path().join("operator.key")).unwrap().trim().to_owned();
         let wall = Arc::new(FakeWall::default());
         // The pool lets everything through, so that what holds back is the gateway.
@@ -196,6 +201,8 @@ impl Stage {
             reloader,
             traces: Traces::off(),
             egress: None,
+            master_key: None,
+            dev: true,
         };
         let app = gateway::app(parts).unwrap();
         let tenant = |name: &str| {

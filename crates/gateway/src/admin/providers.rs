@@ -1,0 +1,248 @@
+//! Providers of a tenant's, and who is connected to them.
+
+use super::Admin;
+use super::access::Asker;
+use super::body::{self, Names, Query, SMALL};
+use super::error::Error;
+use crate::connect::{ConnectError, kept_as, subject_of};
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use registry::{ConnectionInfo, ProviderInfo, Role, Timestamp};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// A provider without its client secret.
+#[derive(Serialize, ToSchema)]
+pub struct ProviderView {
+    name: String,
+    /// `authorize_url`, `token_url`, `client_id`, `scopes`, `grant`, `per` and so on.
+    #[schema(value_type = Object)]
+    settings: Value,
+    /// Whether it has a client secret.
+    confidential: bool,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl From<ProviderInfo> for ProviderView {
+    fn from(info: ProviderInfo) -> ProviderView {
+        let ProviderInfo { name, settings, confidential, created_at, updated_at } = info;
+        ProviderView { name, settings, confidential, created_at, updated_at }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ProviderList {
+    providers: Vec<ProviderView>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderOrder {
+    #[schema(value_type = Object)]
+    settings: Value,
+    #[schema(value_type = Option<String>)]
+    client_secret: Option<SecretString>,
+}
+
+/// Somebody's connection, without its tokens.
+#[derive(Serialize, ToSchema)]
+pub struct ConnectionView {
+    provider: String,
+    /// Whose it is; null for one that all callers of the tenant share.
+    subject: Option<String>,
+    /// Whether calls with this key use it.
+    mine: bool,
+    expires_at: Option<Timestamp>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl ConnectionView {
+    fn of(info: ConnectionInfo, asker: &Asker) -> ConnectionView {
+        let subject = subject_of(&info.subject).map(str::to_owned);
+        let mine = subject.as_ref().is_none_or(|subject| *subject == asker.caller.subject);
+        let ConnectionInfo { provider, expires_at, created_at, updated_at, .. } = info;
+        ConnectionView { provider, subject, mine, expires_at, created_at, updated_at }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ConnectionList {
+    connections: Vec<ConnectionView>,
+}
+
+/// A link for a browser, good once and for ten minutes.
+#[derive(Serialize, ToSchema)]
+pub struct LinkView {
+    url: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Disconnected {
+    /// Whether the provider was told, too.
+    revoked: bool,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct Whose {
+    /// Somebody else's connection. Role: admin.
+    subject: Option<String>,
+}
+
+fn refused(error: ConnectError) -> Error {
+    let code = match &error {
+        ConnectError::NoProvider(_) => return Error::not_found(),
+        ConnectError::Registry(_) => match error {
+            ConnectError::Registry(error) => return error.into(),
+            _ => "refused",
+        },
+        ConnectError::Full => "busy",
+        ConnectError::NotConnected(_) => "not_connected",
+        ConnectError::Settings(_) | ConnectError::Unreadable(_) => "bad_provider",
+        _ => "refused",
+    };
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        message.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    Error::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+}
+
+/// Set a provider, or change it. Who is connected stays connected, unless it is another provider altogether.
+///
+/// Role: admin.
+#[utoipa::path(put, path = "/tenants/{tenant}/providers/{name}", tag = "secrets", operation_id = "set_provider",
+    params(("tenant" = String, Path), ("name" = String, Path)), request_body = ProviderOrder,
+    responses((status = OK, body = ProviderView)))]
+pub async fn set(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, name)): Names<(String, String)>,
+    request: Request,
+) -> Result<Json<ProviderView>, Error> {
+    may_change(&admin, &asker, &tenant)?;
+    let ProviderOrder { settings, client_secret } = body::json(request, SMALL).await?;
+    admin.app.connect.check(settings.clone()).map_err(refused)?;
+    let actor = asker.actor();
+    let made =
+        admin.registry(move |registry| registry.set_provider(&actor, &tenant, &name, settings, client_secret)).await?;
+    Ok(Json(made.into()))
+}
+
+/// List the providers, by name.
+///
+/// Role: any key of the tenant.
+#[utoipa::path(get, path = "/tenants/{tenant}/providers", tag = "secrets", operation_id = "list_providers",
+    params(("tenant" = String, Path)), responses((status = OK, body = ProviderList)))]
+pub async fn list(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names(tenant): Names<String>,
+) -> Result<Json<ProviderList>, Error> {
+    asker.tenant(&admin.app.registry().directory(), &tenant)?;
+    let found = admin.registry(move |registry| registry.providers(&tenant)).await?;
+    Ok(Json(ProviderList { providers: found.into_iter().map(ProviderView::from).collect() }))
+}
+
+/// Remove a provider, with everybody's connections to it.
+///
+/// Role: admin.
+#[utoipa::path(delete, path = "/tenants/{tenant}/providers/{name}", tag = "secrets", operation_id = "remove_provider",
+    params(("tenant" = String, Path), ("name" = String, Path)), responses((status = NO_CONTENT)))]
+pub async fn remove(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, name)): Names<(String, String)>,
+) -> Result<StatusCode, Error> {
+    may_change(&admin, &asker, &tenant)?;
+    let of = tenant.clone();
+    let connected = admin.registry(move |registry| registry.connections(&of)).await?;
+    for connection in connected.into_iter().filter(|connection| connection.provider == name) {
+        let subject = subject_of(&connection.subject).unwrap_or_default();
+        // The provider may be gone; what is kept here goes in any case.
+        if let Err(error) = admin.app.connect.disconnect(&tenant, &name, subject).await {
+            tracing::warn!(tenant, provider = name, %error, "a token could not be revoked");
+        }
+    }
+    let actor = asker.actor();
+    admin.registry(move |registry| registry.remove_provider(&actor, &tenant, &name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Get a link by which a browser connects whoever asks; for a provider that all callers share, the tenant.
+///
+/// Role: any key of the tenant; admin for a connection that all share.
+#[utoipa::path(post, path = "/tenants/{tenant}/providers/{name}/connect", tag = "secrets", operation_id = "connect",
+    params(("tenant" = String, Path), ("name" = String, Path)), responses((status = OK, body = LinkView)))]
+pub async fn connect(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, name)): Names<(String, String)>,
+) -> Result<Json<LinkView>, Error> {
+    let subject = whose(&admin, &asker, &tenant, &name, None)?;
+    let ticket = admin.app.connect.ticket(&tenant, &name, &subject).map_err(refused)?;
+    Ok(Json(LinkView { url: admin.app.connect_url(&ticket) }))
+}
+
+/// Remove the connection of whoever asks, or of somebody else; at the provider too if it can be told.
+///
+/// Role: any key of the tenant; admin for that of somebody else, and for one that all share.
+#[utoipa::path(delete, path = "/tenants/{tenant}/providers/{name}/connect", tag = "secrets", operation_id = "disconnect",
+    params(("tenant" = String, Path), ("name" = String, Path), Whose), responses((status = OK, body = Disconnected)))]
+pub async fn disconnect(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, name)): Names<(String, String)>,
+    Query(query): Query<Whose>,
+) -> Result<Json<Disconnected>, Error> {
+    let subject = whose(&admin, &asker, &tenant, &name, query.subject)?;
+    let (of, provider, kept) = (tenant.clone(), name.clone(), kept_as(&subject));
+    let there = admin.registry(move |registry| registry.connection(&of, &provider, &kept)).await?;
+    if there.is_none() {
+        return Err(Error::not_found());
+    }
+    let revoked = admin.app.connect.disconnect(&tenant, &name, &subject).await.map_err(refused)?;
+    Ok(Json(Disconnected { revoked }))
+}
+
+/// List connections: one's own, or for an admin everybody's.
+///
+/// Role: any key of the tenant.
+#[utoipa::path(get, path = "/tenants/{tenant}/connections", tag = "secrets", operation_id = "list_connections",
+    params(("tenant" = String, Path)), responses((status = OK, body = ConnectionList)))]
+pub async fn connections(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names(tenant): Names<String>,
+) -> Result<Json<ConnectionList>, Error> {
+    asker.tenant(&admin.app.registry().directory(), &tenant)?;
+    let all = asker.role(Role::Admin).is_ok() && asker.whole_tenant().is_ok();
+    let found = admin.registry(move |registry| registry.connections(&tenant)).await?;
+    let shown = found.into_iter().map(|info| ConnectionView::of(info, &asker));
+    Ok(Json(ConnectionList { connections: shown.filter(|connection| all || connection.mine).collect() }))
+}
+
+/// Providers are what a tenant trusts its admins with.
+fn may_change(admin: &Admin, asker: &Asker, tenant: &str) -> Result<(), Error> {
+    asker.tenant(&admin.app.registry().directory(), tenant)?;
+    asker.role(Role::Admin)?;
+    asker.whole_tenant()
+}
+
+/// Whose connection it is about: empty for one that all share.
+fn whose(admin: &Admin, asker: &Asker, tenant: &str, name: &str, other: Option<String>) -> Result<String, Error> {
+    asker.tenant(&admin.app.registry().directory(), tenant)?;
+    let shared = admin.app.connect.is_shared(tenant, name).map_err(refused)?;
+    if shared || other.is_some() {
+        may_change(admin, asker, tenant)?;
+    }
+    Ok(if shared { String::new() } else { other.unwrap_or_else(|| asker.caller.subject.clone()) })
+}

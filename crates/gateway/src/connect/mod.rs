@@ -1,0 +1,148 @@
+//! Connections to providers: somebody agrees in a browser, and calls of theirs go with a token from then on.
+//!
+//! A *ticket* is a link that this host gives to whoever asked, and to nobody else. The browser that opens it is told what for,
+//! and goes on to the provider only when its user says so. What comes back must come from that same browser (a cookie).
+
+mod http;
+mod page;
+mod store;
+mod tickets;
+
+pub use page::{begin, callback, show};
+pub use store::{kept_as, subject_of};
+
+use crate::Egress;
+use dashmap::DashMap;
+use http::DoorHttp;
+use oauth::{Grant, Keeper, Per, Provider, Revoked, SystemClock};
+use registry::{Registry, RegistryError};
+use secrecy::SecretString;
+use std::sync::Arc;
+use store::RegistryStore;
+use tickets::{Flow, Tickets, Want};
+
+type TenantKeeper = Keeper<RegistryStore, DoorHttp, SystemClock>;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("there is no provider `{0}`")]
+    NoProvider(String),
+    #[error("the provider `{0}` needs nobody's consent: calls get their tokens by themselves")]
+    NoConsent(String),
+    #[error("there is no connection to `{0}` yet")]
+    NotConnected(String),
+    #[error("the link is not good any more; ask for another one")]
+    NoTicket,
+    #[error("the answer comes from another browser than the one that began")]
+    OtherBrowser,
+    #[error("too many connections are being made at the moment")]
+    Full,
+    #[error("the provider's settings are wrong")]
+    Settings(#[from] oauth::Invalid),
+    #[error("the provider's settings cannot be read")]
+    Unreadable(#[from] serde_json::Error),
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error(transparent)]
+    Flow(#[from] oauth::Error),
+}
+
+/// A provider of a tenant's, with the secret that shows who the tenant is to it.
+struct Known {
+    provider: Provider,
+    secret: Option<SecretString>,
+}
+
+pub struct Connect {
+    registry: Registry,
+    egress: Option<Egress>,
+    /// By tenant: what changes a connection goes through one of these.
+    keepers: DashMap<String, Arc<TenantKeeper>>,
+    tickets: Tickets,
+    /// Whether providers may be reached by plain HTTP on loopback.
+    dev: bool,
+}
+
+impl Connect {
+    pub fn new(registry: Registry, egress: Option<Egress>, dev: bool) -> Connect {
+        Connect { registry, egress, keepers: DashMap::new(), tickets: Tickets::default(), dev }
+    }
+
+    /// Whether a provider can be used, before it is kept.
+    pub fn check(&self, settings: serde_json::Value) -> Result<Provider, ConnectError> {
+        let provider: Provider = serde_json::from_value(settings)?;
+        provider.check(self.dev)?;
+        Ok(provider)
+    }
+
+    fn known(&self, tenant: &str, name: &str) -> Result<Known, ConnectError> {
+        let found = self.registry.provider(tenant, name)?.ok_or_else(|| ConnectError::NoProvider(name.to_owned()))?;
+        Ok(Known { provider: self.check(found.settings)?, secret: found.client_secret })
+    }
+
+    fn keeper(&self, tenant: &str) -> Arc<TenantKeeper> {
+        let made = || {
+            let http = DoorHttp { tenant: tenant.to_owned(), egress: self.egress.clone() };
+            Arc::new(Keeper::new(RegistryStore(self.registry.clone()), http, SystemClock))
+        };
+        self.keepers.entry(tenant.to_owned()).or_insert_with(made).clone()
+    }
+
+    /// Whether all callers of the tenant share the connection.
+    pub fn is_shared(&self, tenant: &str, name: &str) -> Result<bool, ConnectError> {
+        Ok(self.known(tenant, name)?.provider.per == Per::Tenant)
+    }
+
+    /// A token for a call of `subject`.
+    pub async fn token(&self, tenant: &str, name: &str, subject: &str) -> Result<SecretString, ConnectError> {
+        let Known { provider, secret } = self.known(tenant, name)?;
+        let token = self.keeper(tenant).token(tenant, name, &provider, secret.as_ref(), subject).await;
+        token.map_err(|error| match error {
+            error if error.wants_connection() => ConnectError::NotConnected(name.to_owned()),
+            error => ConnectError::Flow(error),
+        })
+    }
+
+    /// What a browser opens to connect `subject`. Good once, for ten minutes.
+    pub fn ticket(&self, tenant: &str, name: &str, subject: &str) -> Result<String, ConnectError> {
+        if self.known(tenant, name)?.provider.grant != Grant::Code {
+            return Err(ConnectError::NoConsent(name.to_owned()));
+        }
+        let want = Want { tenant: tenant.to_owned(), provider: name.to_owned(), subject: subject.to_owned() };
+        self.tickets.issue(want).ok_or(ConnectError::Full)
+    }
+
+    fn look(&self, ticket: &str) -> Result<Want, ConnectError> {
+        self.tickets.look(ticket).ok_or(ConnectError::NoTicket)
+    }
+
+    /// Where the browser goes on, and the cookie it comes back with.
+    fn begin(&self, ticket: &str, redirect_uri: &str) -> Result<(String, String), ConnectError> {
+        let want = self.tickets.take(ticket).ok_or(ConnectError::NoTicket)?;
+        let known = self.known(&want.tenant, &want.provider)?;
+        let (url, pending) = oauth::begin(&known.provider, redirect_uri, registry::now())?;
+        let cookie = self.tickets.keep(&pending.handle(), want, pending).ok_or(ConnectError::Full)?;
+        Ok((url, cookie))
+    }
+
+    async fn finish(&self, query: &str, cookie: Option<&str>, redirect_uri: &str) -> Result<Want, ConnectError> {
+        let Flow { want, pending, cookie: given } =
+            self.tickets.collect(&oauth::handle(query)?).ok_or(ConnectError::NoTicket)?;
+        if !cookie.is_some_and(|cookie| tickets::same(cookie, &given)) {
+            return Err(ConnectError::OtherBrowser);
+        }
+        let Known { provider, secret } = self.known(&want.tenant, &want.provider)?;
+        let request = oauth::finish(&provider, pending, query, redirect_uri, registry::now())?;
+        let keeper = self.keeper(&want.tenant);
+        keeper.connect(&want.tenant, &want.provider, request, secret.as_ref(), &want.subject).await?;
+        Ok(want)
+    }
+
+    /// Removes a connection, at the provider too if it can be told.
+    pub async fn disconnect(&self, tenant: &str, name: &str, subject: &str) -> Result<bool, ConnectError> {
+        let Known { provider, secret } = self.known(tenant, name)?;
+        let revoked = self.keeper(tenant).revoke(tenant, name, &provider, secret.as_ref(), subject).await?;
+        Ok(revoked == Revoked::AtProvider)
+    }
+}
