@@ -48,7 +48,7 @@ impl Doctor {
         };
         let walls = vec![
             isolate(&host, &runtime),
-            WallFinding { name: "process", available: false, detail: "not built yet".to_owned() },
+            process(&host),
             WallFinding { name: "microvm", available: false, detail: "not built yet".to_owned() },
         ];
         let exit = if walls[0].available { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) };
@@ -80,6 +80,15 @@ fn isolate(host: &Report, runtime: &tokio::runtime::Runtime) -> WallFinding {
     };
     let detail = if missing.is_empty() { detail } else { format!("missing: {}; {detail}", missing.join(", ")) };
     WallFinding { name: "isolate", available, detail }
+}
+
+fn process(host: &Report) -> WallFinding {
+    let missing: Vec<_> = host.missing_for("process").iter().map(|check| check.name.clone()).collect();
+    let detail = match missing.is_empty() {
+        true => "for `bulkhead run`; deployments cannot ask for it yet".to_owned(),
+        false => format!("missing: {}", missing.join(", ")),
+    };
+    WallFinding { name: "process", available: missing.is_empty(), detail }
 }
 
 fn table(findings: &Findings) -> String {

@@ -6,7 +6,7 @@ use crate::source::{Source, SourceError, read_at_most};
 use bytes::Bytes;
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Allowance, Ask, Boundary, LimitName, Limits, permit};
-use sandbox::{Answer, Code, Deployment, LogLine, NoNetwork, Operation, Pool, PoolSettings, Request};
+use sandbox::{Answer, Code, Deployment, LogLine, NoNetwork, Operation, Pool, PoolSettings, Program, Request};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -134,8 +134,7 @@ impl Exec {
             tenant: "local".to_owned(),
             server: "exec".to_owned(),
             id: "exec".to_owned(),
-            source: Bytes::from(source.code.clone()),
-            file_name: source.name.clone(),
+            program: Program::Module { source: Bytes::from(source.code.clone()), file_name: source.name.clone() },
             permit,
             shows: sandbox::Shows::default(),
         };

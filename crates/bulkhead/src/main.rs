@@ -11,6 +11,7 @@ mod logging;
 mod outcome;
 mod reference;
 mod report;
+mod run;
 mod serve;
 mod source;
 mod terminal;
@@ -30,6 +31,7 @@ use std::process::ExitCode;
     after_help = "Examples:\n  \
         bulkhead doctor                                                  what this machine can enforce\n  \
         bulkhead exec examples/prices.js double_price '{\"price\": 45}'    one call of one tool, without a host\n  \
+        bulkhead run -- npx -y @modelcontextprotocol/server-everything   any stdio server in a jail, for yourself\n  \
         bulkhead serve                                                   the host\n  \
         export BULKHEAD_KEY=$(cat bulkhead-data/operator.key)            who you are to it\n  \
         bulkhead tenant create acme                                      somebody with servers\n  \
@@ -46,8 +48,10 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Exec(exec::Exec),
+    Run(run::Run),
     Doctor(doctor::Doctor),
     Serve(serve::Serve),
+    Dev(serve::Dev),
     Config(config::ConfigCommand),
     Tenant(commands::Tenant),
     Key(commands::Key),
@@ -59,6 +63,11 @@ enum Command {
     Rollback(commands::Rollback),
     Approve(commands::Approve),
     Publisher(commands::Publisher),
+    Secret(commands::Secret),
+    Provider(commands::Provider),
+    Connect(commands::Connect),
+    Disconnect(commands::Disconnect),
+    Connections(commands::Connections),
     Egress(commands::Egress),
     Tools(commands::Tools),
     Call(commands::Call),
@@ -76,13 +85,16 @@ enum Command {
 
 impl Command {
     fn is_local(&self) -> bool {
-        use Command::{Completions, Config, Doctor, Exec, Publisher, Reference, Serve};
-        matches!(self, Exec(_) | Doctor(_) | Serve(_) | Config(_) | Publisher(_) | Completions(_) | Reference(_))
+        use Command::{Completions, Config, Dev, Doctor, Exec, Publisher, Reference, Run, Serve};
+        matches!(
+            self,
+            Exec(_) | Run(_) | Doctor(_) | Serve(_) | Dev(_) | Config(_) | Publisher(_) | Completions(_) | Reference(_)
+        )
     }
 }
 
 /// The local ones by name: they show no flags to find a host.
-const LOCAL: [&str; 7] = ["exec", "doctor", "serve", "config", "publisher", "completions", "reference"];
+const LOCAL: [&str; 9] = ["exec", "run", "doctor", "serve", "dev", "config", "publisher", "completions", "reference"];
 
 impl Cli {
     /// The whole command line, as help, completions and the reference show it.
@@ -121,8 +133,10 @@ fn main() -> ExitCode {
     }
     match command {
         Command::Exec(exec) => exec.run(),
+        Command::Run(run) => run.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Serve(serve) => serve.run(),
+        Command::Dev(dev) => dev.run(),
         Command::Config(config) => config.run(),
         Command::Tenant(tenant) => tenant.run(&connection),
         Command::Key(key) => key.run(&connection),
@@ -134,6 +148,11 @@ fn main() -> ExitCode {
         Command::Rollback(rollback) => rollback.run(&connection),
         Command::Approve(approve) => approve.run(&connection),
         Command::Publisher(publisher) => publisher.run(),
+        Command::Secret(secret) => secret.run(&connection),
+        Command::Provider(provider) => provider.run(&connection),
+        Command::Connect(connect) => connect.run(&connection),
+        Command::Disconnect(disconnect) => disconnect.run(&connection),
+        Command::Connections(connections) => connections.run(&connection),
         Command::Egress(egress) => egress.run(&connection),
         Command::Tools(tools) => tools.run(&connection),
         Command::Call(call) => call.run(&connection),

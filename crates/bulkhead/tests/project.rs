@@ -232,6 +232,51 @@ fn a_deploy_is_signed_step_by_step() {
     assert_eq!(host.stop().0, Some(0));
 }
 
+/// Whenever the author's command dies, what is deployed is whole, and the next one goes on from there.
+#[test]
+fn a_deploy_that_is_killed_at_any_moment_leaves_something_whole() {
+    let dir = Dir::new();
+    let path = project(&dir, "search");
+    let host = Host::start(&dir, "");
+    let keys = host.tenant("acme");
+    let write = |number: u32| {
+        let source = format!("export default {{ tools: {{ t: {{ run: () => {number} }} }} }}");
+        std::fs::write(format!("{path}/server.js"), source).unwrap();
+    };
+    write(0);
+    let begun = std::time::Instant::now();
+    let deploy = ["deploy", path.as_str(), "--server", "acme", "--json"];
+    output(&host.run(&keys.deploy, deploy));
+    let whole = begun.elapsed();
+    let (mut running, mut switched) = (0, 0);
+    for round in 1..=16_u32 {
+        write(round);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bulkhead"));
+        command.args(deploy).env("BULKHEAD_URL", &host.url).env("BULKHEAD_KEY", &keys.deploy);
+        let silent = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let mut child = silent.spawn().unwrap();
+        // From its first moments to a while after it would have been done.
+        std::thread::sleep(whole * round / 12);
+        let _ = child.kill();
+        child.wait().unwrap();
+        let call = host.run(&keys.call, ["call", "acme/search", "t"]);
+        assert_eq!(call.code, 0, "round {round}: {call:?}");
+        let runs: u32 = call.stdout.trim().parse().unwrap();
+        assert!(runs == running || runs == round, "round {round}: {runs} runs");
+        switched += u32::from(runs == round);
+        running = runs;
+        // The lock beside the manifest is a whole one, this one's or that of before.
+        let lock = std::fs::read(dir.path("search/bulkhead.lock")).unwrap();
+        serde_json::from_slice::<Value>(&lock).unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+    assert!((1..16).contains(&switched), "some came through and some did not: {switched}");
+    write(99);
+    output(&host.run(&keys.deploy, deploy));
+    let call = host.run(&keys.call, ["call", "acme/search", "t"]);
+    assert_eq!(call.stdout.trim(), "99");
+    assert_eq!(host.stop().0, Some(0));
+}
+
 #[test]
 fn a_publisher_signs_and_a_second_key_agrees() {
     let dir = Dir::new();

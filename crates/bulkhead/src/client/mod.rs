@@ -110,6 +110,15 @@ impl Client {
         self.answer(with_json(self.admin(Method::POST, parts, &[]), body)).await
     }
 
+    /// Asks for something that needs no more words.
+    pub async fn act(&self, parts: &[&str]) -> Result<Answer, ClientError> {
+        self.answer(self.admin(Method::POST, parts, &[])).await
+    }
+
+    pub async fn put(&self, parts: &[&str], body: &Value) -> Result<Answer, ClientError> {
+        self.answer(with_json(self.admin(Method::PUT, parts, &[]), body)).await
+    }
+
     pub async fn patch(&self, parts: &[&str], body: &Value) -> Result<Answer, ClientError> {
         self.answer(with_json(self.admin(Method::PATCH, parts, &[]), body)).await
     }

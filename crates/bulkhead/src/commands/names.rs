@@ -40,6 +40,11 @@ pub fn target(text: &str) -> Result<Target, String> {
     }
 }
 
+/// What a secret is called.
+pub fn secret(text: &str) -> Result<String, String> {
+    text.parse::<bundle::SecretName>().map(|name| name.to_string()).map_err(|wrong| wrong.to_string())
+}
+
 /// What the host calls a key or a deployment.
 pub fn id(text: &str) -> Result<String, String> {
     let fits =

@@ -1,7 +1,7 @@
 //! Every key there is. The reference in docs/configuration.md is made from this file.
 
 use super::section::{Key, Section, prose, section};
-use super::value::{Headers, HostName, Origin, Value, WebAddress, Wrong, choice};
+use super::value::{Headers, HostName, Network, Origin, Value, WebAddress, Wrong, choice};
 use gateway::auth::{OAuthSettings, RoleScopes};
 use gateway::quota::QuotaDefaults;
 use gateway::{HttpSettings, SessionSettings, Settings};
@@ -243,6 +243,42 @@ section! {
         algorithms: Vec<Algorithm> = vec![Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa];
         /// How far the issuer's clock may be off, in seconds.
         leeway_s: u64 = OAuthSettings::new("").leeway_s => 0..=600;
+    }
+}
+
+section! {
+    /// Secrets of tenants are sealed with keys of theirs, and those with the host's master key: 32 bytes, as hex or base64.
+    /// Where it comes from is one of these. Not set: the file `master.key` in the data directory, made at the first start.
+    Secrets ["secrets"] {
+        /// A file that only its owner can read.
+        master_key_file: Option<PathBuf> = None;
+        /// A variable of the host's environment.
+        master_key_env: Option<String> = None;
+        /// A program and its arguments; what it prints is the key. No shell is involved.
+        master_key_command: Vec<String> = Vec::new();
+    }
+}
+
+section! {
+    /// The way to the network (docs/egress.md). What can never be reached is not for anybody to configure.
+    Egress ["egress"] {
+        /// Networks that no server reaches, beside those that none ever does: this machine's public address if a router
+        /// translates it, the network's own NAT64 prefix.
+        deny: Vec<Network> = Vec::new(), at_start;
+        /// Certificate authorities that are trusted beside the machine's own: a file in PEM.
+        extra_roots: Option<PathBuf> = None, at_start;
+        /// Whether manifests may say `*`, which is every host.
+        any_host: bool = false;
+        /// Requests per second of one tenant.
+        requests_per_s: u64 = egress::Limits::default().rate_per_tenant => 1..=100_000, at_start;
+        /// Requests per second of one tenant to one host.
+        requests_per_s_per_host: u64 = egress::Limits::default().rate_per_host => 1..=100_000, at_start;
+        /// Bytes of a request's body.
+        request_bytes: u64 = egress::Limits::default().request_bytes => 1..=1 << 30, at_start;
+        /// Bytes of a response's body, packed and unpacked.
+        response_bytes: u64 = egress::Limits::default().response_bytes => 1..=1 << 30, at_start;
+        /// Milliseconds from a request to the last byte of its response.
+        total_ms: u64 = egress::Limits::default().total_ms => 1..=3_600_000, at_start;
     }
 }
 

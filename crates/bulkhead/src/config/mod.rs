@@ -13,10 +13,10 @@ pub use command::ConfigCommand;
 pub use command::explain;
 pub use keys::{Log, LogFormat};
 pub use load::{ConfigError, Loaded, Sources};
-pub use settings::local_url;
+pub use settings::{MasterKeyProblem, local_url};
 pub use value::{Wrong, web_address};
 
-use keys::{Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Quota, Sessions, Shutdown, Trace};
+use keys::{Egress, Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Quota, Secrets, Sessions, Shutdown, Trace};
 use section::{Key, Section};
 use toml::de::DeValue;
 
@@ -68,6 +68,8 @@ config! {
     sessions: Sessions,
     http: Http,
     oauth: OAuth,
+    secrets: Secrets,
+    egress: Egress,
     log: Log,
     trace: Trace,
     metrics: Metrics,

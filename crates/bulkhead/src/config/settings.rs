@@ -1,15 +1,29 @@
 //! What the parts of the host make of the configuration.
 
 use super::Config;
+use super::keys::{Egress, Secrets};
 use gateway::auth::{AuthSettings, OAuthSettings, RoleScopes};
 use gateway::guard::GuardSettings;
 use gateway::observe::TraceSettings;
 use gateway::quota::QuotaDefaults;
 use gateway::{HttpSettings, SessionSettings, Settings};
 use isolate::{Carrier, IsolateSettings, Together};
+use registry::{MasterKey, MasterKeyError};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use sandbox::PoolSettings;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// Why there is no master key.
+#[derive(Debug, thiserror::Error)]
+pub enum MasterKeyProblem {
+    #[error("the master key can come from one place, and `[secrets]` names several")]
+    Several,
+    #[error(transparent)]
+    Key(#[from] MasterKeyError),
+}
 
 impl Config {
     pub fn gateway(&self) -> Settings {
@@ -39,7 +53,47 @@ impl Config {
             page_size: self.http.page_size,
             streams_per_tenant: self.http.max_streams,
             metrics_public: self.metrics.public,
+            any_host: self.egress.any_host,
         }
+    }
+
+    /// The key that the tenants' keys are sealed with. The file in the data directory is made if there is none.
+    pub fn master_key(&self) -> Result<MasterKey, MasterKeyProblem> {
+        let Secrets { master_key_file, master_key_env, master_key_command } = &self.secrets;
+        let given = [master_key_file.is_some(), master_key_env.is_some(), !master_key_command.is_empty()];
+        if given.into_iter().filter(|given| *given).count() > 1 {
+            return Err(MasterKeyProblem::Several);
+        }
+        Ok(match (master_key_file, master_key_env) {
+            (Some(path), _) => MasterKey::file(path)?,
+            (_, Some(name)) => MasterKey::environment(name)?,
+            _ if !master_key_command.is_empty() => MasterKey::command(master_key_command)?,
+            _ => MasterKey::ensure_file(&self.host.data.join("master.key"))?,
+        })
+    }
+
+    pub fn egress(&self) -> Result<egress::Settings, String> {
+        let Egress { deny, extra_roots, requests_per_s, requests_per_s_per_host, .. } = &self.egress;
+        let Egress { request_bytes, response_bytes, total_ms, .. } = &self.egress;
+        let read = |path: &PathBuf| {
+            let named = |error: &dyn std::fmt::Display| format!("`{}` cannot be used: {error}", path.display());
+            let certificates = CertificateDer::pem_file_iter(path).map_err(|error| named(&error))?;
+            certificates.collect::<Result<Vec<_>, _>>().map_err(|error| named(&error))
+        };
+        Ok(egress::Settings {
+            limits: egress::Limits {
+                rate_per_tenant: *requests_per_s,
+                rate_per_host: *requests_per_s_per_host,
+                request_bytes: *request_bytes,
+                response_bytes: *response_bytes,
+                decoded_bytes: *response_bytes,
+                total_ms: *total_ms,
+                ..egress::Limits::default()
+            },
+            extra_roots: extra_roots.as_ref().map_or(Ok(Vec::new()), read)?,
+            deny: deny.iter().map(|network| (network.0, network.1)).collect(),
+            ..egress::Settings::default()
+        })
     }
 
     fn auth(&self) -> AuthSettings {

@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use toml::de::DeValue;
 
@@ -165,6 +165,31 @@ impl<T: Value> Value for Option<T> {
 
     fn show(&self) -> Option<toml::Value> {
         self.as_ref().and_then(T::show)
+    }
+}
+
+/// Addresses that begin alike: `192.0.2.0/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(pub IpAddr, pub u8);
+
+impl Value for Network {
+    fn kind() -> String {
+        "network, such as `192.0.2.0/24`".to_owned()
+    }
+
+    fn read(value: &DeValue<'_>) -> Result<Network, Wrong> {
+        let text = String::read(value)?;
+        let (address, bits) =
+            text.split_once('/').map_or((text.as_str(), None), |(address, bits)| (address, Some(bits)));
+        let wrong = || Wrong::new(format!("`{text}` is no network")).hint("such as `192.0.2.0/24` or `2001:db8::/32`");
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(most), str::parse).ok().filter(|bits| *bits <= most).ok_or_else(wrong)?;
+        Ok(Network(address, bits))
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        Some(toml::Value::String(format!("{}/{}", self.0, self.1)))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Why there is no host.
 
+use crate::config::MasterKeyProblem;
 use crate::report::{self, FAULT, REFUSED, USAGE};
 use gateway::StartError;
 use gateway::observe::TraceError;
 use isolate::WallError;
-use registry::OpenError;
+use registry::{OpenError, RegistryError};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
@@ -22,6 +23,14 @@ pub enum ServeError {
     Open(#[from] OpenError),
     #[error("the way to the network cannot be made")]
     Egress(#[source] egress::Denied),
+    #[error("`bulkhead dev` listens on loopback only, and not on `{0}`")]
+    DevListens(std::net::SocketAddr),
+    #[error("`egress.extra_roots`: {0}")]
+    Roots(String),
+    #[error("there is no master key for the tenants' secrets")]
+    MasterKey(#[from] MasterKeyProblem),
+    #[error("the tenants' secrets cannot be opened")]
+    Secrets(#[source] RegistryError),
     #[error("the wall cannot be started")]
     Wall(#[from] WallError),
     #[error(transparent)]
@@ -38,7 +47,8 @@ impl ServeError {
         match self {
             ServeError::Open(OpenError::Locked { .. } | OpenError::Exposed { .. }) => REFUSED,
             ServeError::Gateway(StartError::Listen(_, cause)) if cause.kind() == ErrorKind::AddrInUse => REFUSED,
-            ServeError::Gateway(StartError::Auth(_)) | ServeError::Traces(_) => USAGE,
+            ServeError::Gateway(StartError::Auth(_)) | ServeError::Traces(_) | ServeError::Roots(_) => USAGE,
+            ServeError::MasterKey(_) | ServeError::DevListens(_) => USAGE,
             _ => FAULT,
         }
     }
@@ -46,6 +56,8 @@ impl ServeError {
     fn hint(&self) -> Option<String> {
         match self {
             ServeError::Open(error) => error.hint(),
+            ServeError::MasterKey(MasterKeyProblem::Key(error)) => error.hint(),
+            ServeError::Secrets(error) => error.hint(),
             ServeError::Wall(_) => {
                 Some("`bulkhead doctor` says what this machine offers and what is missing".to_owned())
             }

@@ -46,18 +46,57 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(self) -> ExitCode {
-        let config = match self.sources.load() {
-            Ok(loaded) => loaded.config,
-            Err(error) => return crate::config::explain(&error, USAGE, false),
-        };
-        match host(self.sources, config) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => error.explain(),
-        }
+        serve(self.sources, Ground::Serve)
     }
 }
 
-fn host(sources: Sources, config: Config) -> Result<(), ServeError> {
+/// Run the host for yourself, on this machine alone: servers may reach named ports of loopback.
+///
+/// The same as `bulkhead serve`, but it listens on loopback only, and `--loopback PORT` lets servers reach what listens on that
+/// port here, if their manifests name it (`egress = ["http://127.0.0.1:3000"]`). Providers of tokens may be there, too.
+/// Never for other people's servers: what listens on loopback trusts whoever is there.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    bulkhead dev --loopback 3000\n  \
+    bulkhead dev --loopback 3000 --loopback 9000 --data /tmp/dev")]
+pub struct Dev {
+    #[command(flatten)]
+    sources: Sources,
+    /// A port of loopback that servers may reach; may be repeated
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    loopback: Vec<u16>,
+}
+
+impl Dev {
+    pub fn run(self) -> ExitCode {
+        serve(self.sources, Ground::Dev(self.loopback))
+    }
+}
+
+/// Whose servers they are.
+#[derive(Clone)]
+enum Ground {
+    /// Other people's.
+    Serve,
+    /// One's own, which may reach these ports of loopback.
+    Dev(Vec<u16>),
+}
+
+fn serve(sources: Sources, ground: Ground) -> ExitCode {
+    let config = match sources.load() {
+        Ok(loaded) => loaded.config,
+        Err(error) => return crate::config::explain(&error, USAGE, false),
+    };
+    match host(sources, config, ground) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.explain(),
+    }
+}
+
+fn host(sources: Sources, config: Config, ground: Ground) -> Result<(), ServeError> {
+    if matches!(ground, Ground::Dev(_)) && !config.host.listen.ip().is_loopback() {
+        return Err(ServeError::DevListens(config.host.listen));
+    }
     let log = logging::start(&config.log).map_err(ServeError::Log)?;
     // Refused only when there is one already, which is the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -67,7 +106,7 @@ fn host(sources: Sources, config: Config) -> Result<(), ServeError> {
     let done = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(ServeError::Signals)?;
         let running = tokio::select! {
-            started = start(sources, config, places, log) => started?,
+            started = start(sources, config, places, log, ground) => started?,
             () = signals.end() => return Ok(()),
         };
         running.until(signals).await;
@@ -88,10 +127,13 @@ async fn start(
     config: Config,
     places: Option<usize>,
     log: logging::Handle,
+    ground: Ground,
 ) -> Result<Running, ServeError> {
     let shown = Shown { as_log: config.log.format == LogFormat::Json };
     let data = config.host.data.clone();
     let registry = open(&data).await?;
+    let master = config.master_key()?;
+    registry.unlock(master).map_err(ServeError::Secrets)?;
     let directory = registry.directory();
     let servers: usize = directory.tenants.values().map(|tenant| tenant.servers.len()).sum();
     shown.say(&format!("data: `{}` ({} tenants, {servers} servers)", data.display(), directory.tenants.len()));
@@ -112,23 +154,52 @@ async fn start(
         );
         settings.http.max_connections = places;
     }
+    let dev = matches!(ground, Ground::Dev(_));
+    let open = open_door(&ground, config.egress().map_err(ServeError::Roots)?)?;
     let reload = Arc::new(Reload::new(sources, config, log));
-    let reloader = reload.clone();
-    let door = egress::Door::serve(egress::Settings::default()).map_err(ServeError::Egress)?;
-    let open: gateway::Egress = Arc::new(move |pass| door.visit(pass));
+    let (reloader, master) = (reload.clone(), reload.clone());
     let reloader: gateway::Reloader = Box::new(move || reloader.settings());
-    let parts = Parts { registry, pools, settings, reloader: Some(reloader), traces, egress: Some(open) };
+    let master_key: gateway::MasterKeySource = Box::new(move || master.master_key());
+    let parts = Parts {
+        registry,
+        pools,
+        settings,
+        reloader: Some(reloader),
+        traces,
+        egress: Some(open),
+        master_key: Some(master_key),
+        dev,
+    };
     let gateway = gateway::start(parts, listen, deadline).await?;
     reload.listens_on(gateway.addr);
 
     if !gateway.addr.ip().is_loopback() && !has_public_url {
         shown.say("note: `public_url` is not set, so the URLs that this host gives out are for this machine only");
     }
+    if let Ground::Dev(ports) = &ground {
+        let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+        let ports = if ports.is_empty() { "none".to_owned() } else { ports };
+        shown.say(&format!("DEVELOPMENT: servers may reach these ports of loopback: {ports}. Not for other people's servers."));
+    }
     let key = data.join("operator.key");
     shown.say(&format!("listening on {}", local_url(gateway.addr)));
     shown.say(&format!("the operator's key is in `{}`", key.display()));
     shown.say(&format!("next: export BULKHEAD_KEY=$(cat {}); bulkhead tenant create acme", quoted(&key)));
     Ok(Running { gateway, reload, shown })
+}
+
+/// The way to the network. The two doors are of different types, so neither can be taken for the other.
+fn open_door(ground: &Ground, settings: egress::Settings) -> Result<gateway::Egress, ServeError> {
+    Ok(match ground {
+        Ground::Serve => {
+            let door = egress::Door::serve(settings).map_err(ServeError::Egress)?;
+            Arc::new(move |pass| door.visit(pass))
+        }
+        Ground::Dev(ports) => {
+            let door = egress::Door::dev(ports.clone(), settings).map_err(ServeError::Egress)?;
+            Arc::new(move |pass| door.visit(pass))
+        }
+    })
 }
 
 /// The gateway's settings, with a public address also where none is configured.

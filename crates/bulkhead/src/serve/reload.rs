@@ -4,6 +4,7 @@ use super::settings;
 use crate::config::{Config, Loaded, Sources};
 use crate::logging;
 use gateway::{App, Settings};
+use registry::MasterKey;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -40,6 +41,12 @@ impl Reload {
         }
         self.log.set(&config.log)?;
         Ok(settings(&config, self.listening.get().copied().unwrap_or(config.host.listen)))
+    }
+
+    /// The master key from where the file says by now.
+    pub fn master_key(&self) -> Result<MasterKey, String> {
+        let config = self.sources.load().map_err(|error| error.to_string())?.config;
+        config.master_key().map_err(|error| error.to_string())
     }
 
     /// For SIGHUP, which nobody waits for: the log tells how it went.

@@ -117,6 +117,9 @@ impl Deploy {
                 let message = format!("deployment {} waits for somebody to agree", made.deployment);
                 return Err(ClientError::refused("approval_needed", message, Some(hint)));
             }
+            if !package.manifest.secrets.is_empty() && !self.json {
+                tell_missing(client, &place, &package).await;
+            }
             let tools = made.surface["tools"].as_array().map_or(0, Vec::len);
             let count = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
             return Ok(self.print(&place, &made.deployment, &made.url, &format!("runs, with {count}")));
@@ -185,6 +188,16 @@ impl Deploy {
         }
         lock.step.accepts = Drift::digest(&changes);
         Ok(lock)
+    }
+}
+
+/// Says which secrets the server needs that nobody has set. Not worth an error: it is deployed.
+async fn tell_missing(client: &Client, place: &Place, package: &Package) {
+    let Ok(answer) = client.get(&["tenants", &place.tenant, "secrets"]).await else { return };
+    let Ok(list) = client.read::<Value>(&answer) else { return };
+    let missing = list["missing"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    for name in missing.filter(|name| package.manifest.secrets.iter().any(|binding| binding.name.as_str() == *name)) {
+        talk(&format!("`{name}` is not set yet: bulkhead secret set {} {name}", place.tenant));
     }
 }
 

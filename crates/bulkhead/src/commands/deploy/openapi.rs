@@ -5,7 +5,7 @@ use super::package::Package;
 use crate::client::ClientError;
 use crate::commands::talk;
 use crate::source::{Source, read_at_most};
-use ::openapi::{Converted, Options, convert};
+use ::openapi::{Converted, Options, Place, SecretBinding, convert};
 use bundle::Endpoint;
 use egress::{BareStar, Rule};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +34,9 @@ pub struct Args {
     /// A value for a variable of the server's URL; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     variable: Vec<(String, String)>,
+    /// Promise nothing about results: for specifications that their own API does not keep to
+    #[arg(long)]
+    no_output_schemas: bool,
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -44,7 +47,10 @@ fn variable(text: &str) -> Result<(String, String), String> {
 impl Args {
     pub fn any(&self) -> bool {
         let lists = [&self.include, &self.exclude, &self.tag];
-        self.base_url.is_some() || !self.variable.is_empty() || lists.iter().any(|list| !list.is_empty())
+        self.base_url.is_some()
+            || self.no_output_schemas
+            || !self.variable.is_empty()
+            || lists.iter().any(|list| !list.is_empty())
     }
 }
 
@@ -55,13 +61,14 @@ pub fn is_specification(path: &Path) -> bool {
 
 pub fn package(flags: &Deploy) -> Result<Package, ClientError> {
     let (files, root) = beside(&flags.path)?;
-    let Args { base_url, include, exclude, tag, variable } = &flags.openapi;
+    let Args { base_url, include, exclude, tag, variable, no_output_schemas } = &flags.openapi;
     let options = Options {
         base_url: base_url.clone(),
         include: include.clone(),
         exclude: exclude.clone(),
         tags: tag.clone(),
         server_variables: variable.iter().cloned().collect(),
+        output_schemas: !no_output_schemas,
         schema_check: Some(gateway::check_schema),
         ..Options::default()
     };
@@ -78,8 +85,10 @@ pub fn package(flags: &Deploy) -> Result<Package, ClientError> {
     let hosts: Result<BTreeSet<String>, _> = endpoints.iter().map(|endpoint| rule(&endpoint.base_url)).collect();
     let list = |words: BTreeSet<String>| toml::Value::Array(words.into_iter().map(toml::Value::from).collect());
     manifest.insert("egress".to_owned(), list(hosts.map_err(|denied| refused(denied.message))?));
-    if !secrets.is_empty() {
-        manifest.insert("secrets".to_owned(), list(secrets.into_iter().map(|binding| binding.name).collect()));
+    let bindings = secrets.iter().map(|secret| binding(secret, &endpoints)).collect::<Result<Vec<_>, _>>();
+    let bindings = bindings.map_err(|denied| refused(denied.message))?;
+    if !bindings.is_empty() {
+        manifest.insert("secrets".to_owned(), toml::Value::Array(bindings));
     }
     manifest.insert("description".to_owned(), description.chars().take(200).collect::<String>().into());
     let mut package = Package::without_manifest(flags, Source::made(module, "server.js"), manifest)?;
@@ -89,6 +98,32 @@ pub fn package(flags: &Deploy) -> Result<Package, ClientError> {
     };
     package.endpoints = endpoints.into_iter().map(locked).collect();
     Ok(package)
+}
+
+/// Where a credential of the specification goes. The module writes its placeholder into the requests that need it.
+fn binding(secret: &SecretBinding, endpoints: &[::openapi::Endpoint]) -> Result<toml::Value, egress::Denied> {
+    let mut hosts = BTreeSet::new();
+    for endpoint in endpoints {
+        let (scheme, rest) = endpoint.base_url.split_once("://").unwrap_or_default();
+        let origin = rule(&format!("{scheme}://{}", rest.split('/').next().unwrap_or_default()))?;
+        if origin.split_once("://").map_or(origin.as_str(), |(_, host)| host) == secret.host {
+            hosts.insert(origin);
+        }
+    }
+    let mut table = toml::Table::new();
+    table.insert("name".to_owned(), secret.name.as_str().into());
+    table.insert("hosts".to_owned(), hosts.into_iter().map(toml::Value::from).collect::<Vec<_>>().into());
+    let (place, name) = match &secret.place {
+        // The module writes `Bearer` itself.
+        Place::Bearer => ("header", "authorization"),
+        Place::Basic => ("basic", ""),
+        Place::Header(name) => ("header", name.as_str()),
+        Place::Query(name) => ("query", name.as_str()),
+        Place::Cookie(name) => ("cookie", name.as_str()),
+    };
+    table.insert(place.to_owned(), if place == "basic" { true.into() } else { name.into() });
+    table.insert("asked".to_owned(), true.into());
+    Ok(toml::Value::Table(table))
 }
 
 /// Everything below a base URL, in the one way to write that.

@@ -6,7 +6,7 @@ use bundle::Surface;
 use bytes::Bytes;
 use isolate::{Carrier, IsolateSettings, IsolateWall, WallError};
 use policy::{Allowance, permit};
-use sandbox::{Deployment, Pool, PoolSettings, Shows};
+use sandbox::{Deployment, Pool, PoolSettings, Program, Shows};
 use std::sync::Arc;
 
 pub async fn surface(package: &Package) -> Result<Surface, ClientError> {
@@ -22,8 +22,7 @@ pub async fn surface(package: &Package) -> Result<Surface, ClientError> {
         tenant: "local".to_owned(),
         server: package.manifest.name.to_string(),
         id: "trial".to_owned(),
-        source: Bytes::from(source),
-        file_name: package.entry.to_string(),
+        program: Program::Module { source: Bytes::from(source), file_name: package.entry.to_string() },
         permit,
         shows: Shows::default(),
     };
