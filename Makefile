@@ -53,15 +53,17 @@ conformance: build ## the protocol's official suite, both eras, against a server
 	@scripts/conformance.sh
 
 .PHONY: bench
-bench: build ## wall, gateway, fairness and deploys beside their peers; writes docs/benchmarks.md, fails where a promise is missed
-	@$(CARGO) build --release --locked -p bench-isolate -p bench-gateway
+bench: build ## wall, gateway, fairness, deploys and the door beside their peers; writes docs/benchmarks.md, fails where a promise is missed
+	@$(CARGO) build --release --locked -p bench-isolate -p bench-gateway -p bench-egress
 	@bench/setup.sh
 	@bench/gateway-setup.sh
+	@bench/egress-setup.sh
 	@missed=0; \
 	$$(realpath target/v8/node/bin/node) bench/run.mjs --write-docs || missed=1; \
 	$(RELEASE)/bench-gateway --write-docs || missed=1; \
 	$(RELEASE)/bench-gateway fairness --write-docs || missed=1; \
 	$(RELEASE)/bench-gateway deploy --write-docs || missed=1; \
+	$(RELEASE)/bench-egress --write-docs || missed=1; \
 	exit $$missed
 
 .PHONY: soak

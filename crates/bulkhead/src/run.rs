@@ -36,16 +36,16 @@ pub struct Run {
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
     /// Memory of the server and all that it starts, in MiB
-    #[arg(long, value_name = "MB", default_value_t = Limits::default().memory_mb)]
+    #[arg(long = "memory", value_name = "MB", default_value_t = Limits::default().memory_mb)]
     memory_mb: u64,
     /// Of the CPU, in percent of one core
-    #[arg(long, value_name = "PERCENT", default_value_t = Limits::default().cpu_percent)]
+    #[arg(long = "cpu", value_name = "PERCENT", default_value_t = Limits::default().cpu_percent)]
     cpu_percent: u32,
     /// Processes and threads
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().processes)]
     processes: u64,
     /// Room in `/tmp`, and the same in the empty home, in MiB
-    #[arg(long, value_name = "MB", default_value_t = Limits::default().tmp_mb)]
+    #[arg(long = "tmp", value_name = "MB", default_value_t = Limits::default().tmp_mb)]
     tmp_mb: u64,
     /// Do not use what is known about this server
     #[arg(long)]

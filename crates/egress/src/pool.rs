@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Idle connections for one origin of one deployment.
-const MOST_EACH: usize = 4;
+const MOST_EACH: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {

@@ -179,7 +179,9 @@ async fn start(
     if let Ground::Dev(ports) = &ground {
         let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         let ports = if ports.is_empty() { "none".to_owned() } else { ports };
-        shown.say(&format!("DEVELOPMENT: servers may reach these ports of loopback: {ports}. Not for other people's servers."));
+        shown.say(&format!(
+            "DEVELOPMENT: servers may reach these ports of loopback: {ports}. Not for other people's servers."
+        ));
     }
     let key = data.join("operator.key");
     shown.say(&format!("listening on {}", local_url(gateway.addr)));

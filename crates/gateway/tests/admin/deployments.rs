@@ -151,10 +151,34 @@ async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
         }
         "#);
         let host = r#"secrets = [{ name = "TOKEN", hosts = ["a.example"], header = "host" }]"#;
-        assert_snapshot!(deploy(host).await, @"");
+        assert_snapshot!(deploy(host).await, @r#"
+        422 {
+          "error": {
+            "code": "refused",
+            "hint": null,
+            "message": "the binding of secret `TOKEN`: no secret can be put into the header `host`"
+          }
+        }
+        "#);
         let twice = r#"secrets = [{ name = "A", hosts = ["a.example"], header = "x-key" }, { name = "B", hosts = ["*.example.com", "a.example"], header = "x-key" }]"#;
-        assert_snapshot!(deploy(twice).await, @"");
-        assert_snapshot!(deploy(r#"egress = ["*"]"#).await, @"");
+        assert_snapshot!(deploy(twice).await, @r#"
+        422 {
+          "error": {
+            "code": "refused",
+            "hint": null,
+            "message": "the secrets `A` and `B` would both be put into the header `x-key` for https://a.example; let one of them be asked for"
+          }
+        }
+        "#);
+        assert_snapshot!(deploy(r#"egress = ["*"]"#).await, @r#"
+        422 {
+          "error": {
+            "code": "refused",
+            "hint": null,
+            "message": "rule `*`: only the host's operator may open every host; name those that are needed"
+          }
+        }
+        "#);
         assert_eq!(stage.wall.asked(), 0);
     })
     .await;

@@ -1,0 +1,18 @@
+//! The door from both sides: rules, addresses, requests on real sockets, secrets, the proxy.
+
+mod bindings;
+mod classify;
+mod credentials;
+mod docs;
+mod flow;
+mod hostile;
+mod network;
+mod proxy;
+mod redirects;
+mod rig;
+mod rules;
+mod ssrf;
+mod tls;
+mod tunnels;
+mod urls;
+mod wire;

@@ -1,0 +1,68 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why a server does not run, in words for the person who wrote the command.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("there is no command to run; write it after `--`")]
+    NoCommand,
+    #[error("there is no program `{0}` in the folders of PATH")]
+    NoProgram(String),
+    #[error("`{}` cannot be shown to the server: {why}", path.display())]
+    Folder { path: PathBuf, why: String },
+    #[error("`{0}` is no variable: write `--env NAME` or `--env NAME=VALUE`")]
+    Variable(String),
+    #[error("`--allow`: {0}")]
+    Rule(egress::Denied),
+    #[error("the limit `{0}` cannot be zero")]
+    Limit(&'static str),
+    #[error("`{what}` cannot be found out: {why}")]
+    Unknown { what: &'static str, why: String },
+    #[error("the profiles of known servers do not parse: {0}")]
+    Profiles(#[from] toml::de::Error),
+    #[error("`{0}` is not installed yet, and `--offline` keeps it from being fetched")]
+    NotInstalled(String),
+    #[error("`{package}` could not be installed: {why}")]
+    Install { package: String, why: String },
+    #[error("`{package}` has no program to run: {why}")]
+    NothingToRun { package: String, why: String },
+    #[error("`{}` cannot be used: {source}", path.display())]
+    Path {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the jail: {}", causes(.0))]
+    Jail(#[from] jail::program::SpawnError),
+    #[error("the jail: {}", causes(.0))]
+    Confine(#[from] jail::Error),
+    #[error("the way to the network: {0}")]
+    Door(#[source] egress::Denied),
+    #[error("the server's pipes, or signals to it: {0}")]
+    Relay(#[source] io::Error),
+    #[error("`{}` is no plain JSON, so it cannot be changed without losing something: {why}", path.display())]
+    Json { path: PathBuf, why: String },
+    #[error("`{}` has no `mcpServers`, `servers` or `mcp.servers` in it", .0.display())]
+    NoServers(PathBuf),
+    #[error("`{}` has changed since it was read; nothing was written", .0.display())]
+    Changed(PathBuf),
+}
+
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+impl Error {
+    pub(crate) fn path(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Path { path, source }
+    }
+}

@@ -1,0 +1,92 @@
+//! The way from the jail to the hosts that are allowed: a proxy on the jail's own loopback, served from here.
+
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::voice::Voice;
+use egress::proxy::{self, Authority, Notice};
+use egress::{Door, Pass, Settings};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Connections at once; more wait.
+const CONNECTIONS: usize = 64;
+/// Refused hosts that are told of.
+const MOST_TOLD: usize = 100;
+
+/// Serves the listener until it is dropped.
+pub(crate) fn open(
+    plan: &Plan,
+    listener: std::net::TcpListener,
+    authority: Option<Arc<Authority>>,
+    voice: &Voice,
+) -> Result<JoinSet<()>, Error> {
+    let door = Door::dev(plan.own_ports(), Settings::default()).map_err(Error::Door)?;
+    let visit = Arc::new(door.visit(Pass::new("person", "run", Arc::new(plan.rules()?))));
+    let options = proxy::Options { notice: Some(notice(voice.clone())), authority };
+    listener.set_nonblocking(true).map_err(Error::Relay)?;
+    let listener = TcpListener::from_std(listener).map_err(Error::Relay)?;
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut served = JoinSet::new();
+        while let Ok(place) = places.clone().acquire_owned().await {
+            while served.try_join_next().is_some() {}
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let (visit, options) = (visit.clone(), options.clone());
+            served.spawn(async move {
+                proxy::serve_connection(stream, visit, options).await;
+                drop(place);
+            });
+        }
+    });
+    Ok(tasks)
+}
+
+/// One line for each host.
+fn notice(voice: Voice) -> Notice {
+    let told = Mutex::new(BTreeSet::new());
+    Arc::new(move |host, port, reason| {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < MOST_TOLD && told.insert((host.to_owned(), port)) {
+            voice.say(&line(host, port, reason));
+        }
+    })
+}
+
+fn line(host: &str, port: u16, reason: &str) -> String {
+    // A rule helps only where one is missing.
+    if !reason.starts_with("no rule allows") {
+        return format!("refused: {host}:{port}: {reason}");
+    }
+    let rule = match port {
+        443 => host.to_owned(),
+        80 => format!("http://{host}"),
+        port => format!("{host}:{port}"),
+    };
+    format!("refused: {host}:{port}; allow it with `--allow {rule}` before `--`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_that_helps_is_named() {
+        let missing = "no rule allows https://a.example; …";
+        assert_eq!(
+            line("a.example", 443, missing),
+            "refused: a.example:443; allow it with `--allow a.example` before `--`"
+        );
+        assert!(line("a.example", 80, missing).contains("`--allow http://a.example`"));
+        assert!(line("a.example", 8443, missing).contains("`--allow a.example:8443`"));
+        let private = line("a.example", 443, "a.example has the address 10.0.0.1");
+        assert!(!private.contains("--allow"), "{private}");
+    }
+}

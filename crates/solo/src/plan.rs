@@ -1,0 +1,341 @@
+//! What the jail will be: decided before anything is started, and changed by nobody afterwards.
+
+use crate::error::Error;
+use crate::options::{Limits, Options, Surroundings};
+use crate::package::{self, Package, Source};
+use crate::profile::{self, Access, Profile};
+use crate::toolchain::{self, Found, of_system};
+use egress::{BareStar, Host, Rules, Target};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Where the server finds things inside.
+pub const HOME: &str = "/home/user";
+pub const TMP: &str = "/tmp";
+pub const PACKAGE: &str = "/app";
+/// Where Node finds what makes it use the proxy.
+pub(crate) const NODE_PROXY: &str = "/run/bulkhead/proxy.cjs";
+/// The port of the proxy on the jail's own loopback.
+pub(crate) const PROXY_PORT: u16 = 3128;
+
+/// What is the jail's own. Nothing of the host is shown in its place or around it.
+const OWN: [&str; 10] = ["/proc", "/dev", "/sys", TMP, HOME, PACKAGE, "/usr", "/etc", "/bin", "/lib"];
+/// Nothing of the host is shown in there either.
+const CLOSED: [&str; 4] = ["/proc", "/dev", "/sys", PACKAGE];
+
+/// Interpreters, whose first argument that is no flag is the server.
+const INTERPRETERS: [&str; 9] = ["node", "python", "deno", "bun", "tsx", "ruby", "php", "bash", "sh"];
+
+/// The jail of one server.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// As it was written.
+    pub command: Vec<String>,
+    pub start: Start,
+    pub arguments: Vec<String>,
+    /// Where the server starts, inside.
+    pub folder: PathBuf,
+    /// What it sees of the host beside the system. What lies in another comes after it.
+    pub shown: Vec<Shown>,
+    /// Its whole environment.
+    pub variables: BTreeMap<String, String>,
+    /// What it may reach.
+    pub allow: Vec<String>,
+    pub limits: Limits,
+    /// What is known about this server, if a profile was used.
+    pub profile: Option<String>,
+    /// Lines for the person: what looks wrong, and what to do about it.
+    pub hints: Vec<String>,
+    pub offline: bool,
+    pub refresh: bool,
+}
+
+/// What is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    Program(PathBuf),
+    /// A package that is installed first, with the interpreter that runs it.
+    Package {
+        package: Package,
+        interpreter: PathBuf,
+    },
+}
+
+/// A file or folder of the host, at the same path inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    pub path: PathBuf,
+    pub access: Access,
+    pub why: Why,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// A flag names it.
+    Asked,
+    /// The profile says that an argument or variable names it.
+    Profile,
+    /// A program of the command needs it.
+    Toolchain,
+    /// The server itself is in it.
+    Code,
+}
+
+impl Plan {
+    /// Looks at files of the host, and changes nothing.
+    pub fn new(options: &Options, around: &Surroundings) -> Result<Plan, Error> {
+        options.limits.check()?;
+        let (program, rest) = options.command.split_first().ok_or(Error::NoCommand)?;
+        let request = package::recognise(&options.command);
+        let (start, arguments, found) = match request {
+            Some(request) => {
+                let interpreter = match request.package.source {
+                    Source::Npm => "node",
+                    Source::PyPi => "python3",
+                };
+                let found = toolchain::find(interpreter, around)?;
+                let start = Start::Package { package: request.package, interpreter: found.program.clone() };
+                (start, request.arguments, found)
+            }
+            None => {
+                let found = toolchain::find(program, around)?;
+                (Start::Program(found.program.clone()), rest.to_vec(), found)
+            }
+        };
+        let profile = match &start {
+            Start::Package { package, .. } if !options.no_profile => profile::find(package)?,
+            _ => None,
+        };
+        let mut plan = Plan {
+            command: options.command.clone(),
+            start,
+            arguments,
+            folder: PathBuf::new(),
+            shown: Vec::new(),
+            variables: BTreeMap::new(),
+            allow: options.allow.clone(),
+            limits: options.limits,
+            profile: profile.as_ref().map(|profile| profile.about.clone()),
+            hints: Vec::new(),
+            offline: options.offline,
+            refresh: options.refresh,
+        };
+        plan.show_asked(options, around)?;
+        plan.set_variables(options, around, &found)?;
+        plan.apply(profile.as_ref(), around)?;
+        plan.show_needed(&found, around);
+        plan.rules()?;
+        plan.shown.sort_by_key(|shown| shown.path.components().count());
+        plan.folder = plan.working_folder(&around.folder);
+        plan.settle_home(around);
+        plan.hint(around);
+        Ok(plan)
+    }
+
+    fn show_asked(&mut self, options: &Options, around: &Surroundings) -> Result<(), Error> {
+        let asked = options.ro.iter().map(|path| (path, Access::Read));
+        for (path, access) in asked.chain(options.rw.iter().map(|path| (path, Access::Write))) {
+            let path = around.absolute(path);
+            let refuse = |why: &str| Err(Error::Folder { path: path.clone(), why: why.to_owned() });
+            if !path.exists() {
+                return refuse("it is not there");
+            }
+            if self.shown.iter().any(|shown| shown.path == path) {
+                return refuse("it is named twice");
+            }
+            if let Some(why) = closed(&path) {
+                return refuse(why);
+            }
+            if around.around_home(&path) {
+                self.hints.push(format!(
+                    "`{}` is shown with all of your home in it, keys and settings included",
+                    path.display()
+                ));
+            }
+            self.shown.push(Shown { path, access, why: Why::Asked });
+        }
+        Ok(())
+    }
+
+    fn set_variables(&mut self, options: &Options, around: &Surroundings, found: &Found) -> Result<(), Error> {
+        let own_programs = format!("{PACKAGE}/node_modules/.bin");
+        let folders =
+            found.folders.iter().filter_map(|folder| folder.to_str()).filter(|folder| !of_system(folder.as_ref()));
+        let path: Vec<&str> =
+            [own_programs.as_str()].into_iter().chain(folders).chain(["/usr/local/bin", "/usr/bin", "/bin"]).collect();
+        let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
+        // Its own loopback is reached without the proxy, and this machine's with it: only one of them can be meant.
+        let none = if self.own_ports().is_empty() { "localhost,127.0.0.1,::1" } else { "" };
+        let own = [
+            ("PATH", path.join(":")),
+            ("HOME", HOME.into()),
+            ("LANG", "C.UTF-8".into()),
+            ("TMPDIR", TMP.into()),
+            ("NODE_USE_ENV_PROXY", "1".into()),
+            ("NO_PROXY", none.into()),
+            ("no_proxy", none.into()),
+        ];
+        self.variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+            self.variables.insert(name.to_owned(), proxy.clone());
+        }
+        for entry in &options.env {
+            let (name, value) = match entry.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (entry.as_str(), around.variables.get(entry).cloned()),
+            };
+            if name.is_empty() || name.contains('\0') || value.as_ref().is_some_and(|value| value.contains('\0')) {
+                return Err(Error::Variable(entry.clone()));
+            }
+            match value {
+                Some(value) => drop(self.variables.insert(name.to_owned(), value)),
+                None => self.hints.push(format!("`--env {name}`: the variable is not set")),
+            }
+        }
+        if !options.offline {
+            let given = self.variables.get("NODE_OPTIONS").map_or("", String::as_str);
+            let both = format!("--require={NODE_PROXY} {given}").trim_end().to_owned();
+            self.variables.insert("NODE_OPTIONS".to_owned(), both);
+        }
+        Ok(())
+    }
+
+    /// A profile adds what no flag has said.
+    fn apply(&mut self, profile: Option<&Profile>, around: &Surroundings) -> Result<(), Error> {
+        let Some(profile) = profile else { return Ok(()) };
+        self.allow.extend(profile.hosts.iter().cloned());
+        for name in profile.variables.iter().chain(&profile.files) {
+            if let Some(value) = around.variables.get(name) {
+                self.variables.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        let files = profile.files.iter().filter_map(|name| Some((name, Path::new(self.variables.get(name)?))));
+        let files = files.filter(|(_, file)| file.is_absolute());
+        let folders = files.filter_map(|(name, file)| Some((name.clone(), file.parent()?.to_owned(), Access::Write)));
+        let arguments = self.arguments.clone();
+        let named = profile.named(&arguments).into_iter();
+        let named = named.map(|(path, access)| (String::new(), around.absolute(Path::new(path)), access));
+        for (variable, path, access) in folders.chain(named).collect::<Vec<_>>() {
+            // Where a link leads counts, too.
+            let harmless = |path: &Path| closed(path).is_none() && !around.around_home(path);
+            let real = path.canonicalize().is_ok_and(|real| harmless(&real));
+            if self.sees(&path) {
+                continue;
+            }
+            if real && harmless(&path) {
+                self.shown.push(Shown { path, access, why: Why::Profile });
+            } else if !variable.is_empty() {
+                self.hints.push(format!(
+                    "the folder of the file in {variable} is not shown to the server; move the file to one of its own"
+                ));
+            }
+        }
+        for (name, value) in &profile.values {
+            self.variables.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        Ok(())
+    }
+
+    fn show_needed(&mut self, found: &Found, around: &Surroundings) {
+        let code = match &self.start {
+            Start::Program(program) => self.script(program, around),
+            Start::Package { .. } => None,
+        };
+        let needs = found.needs.iter().cloned().map(|path| (path, Why::Toolchain));
+        for (path, why) in needs.chain(code.map(|path| (path, Why::Code))) {
+            let readable = |shown: &Shown| shown.access == Access::Read && path.starts_with(&shown.path);
+            let same = |shown: &Shown| shown.path == path;
+            if !of_system(&path)
+                && closed(&path).is_none()
+                && !self.shown.iter().any(|shown| readable(shown) || same(shown))
+            {
+                self.shown.push(Shown { path, access: Access::Read, why });
+            }
+        }
+    }
+
+    /// The file that an interpreter is to run, with the project that it belongs to.
+    fn script(&self, program: &Path, around: &Surroundings) -> Option<PathBuf> {
+        let name = program.file_name()?.to_str()?;
+        if !INTERPRETERS.iter().any(|known| name.starts_with(known)) {
+            return None;
+        }
+        let argument = self.arguments.iter().find(|argument| !argument.starts_with('-'))?;
+        let file = Some(around.absolute(Path::new(argument))).filter(|file| file.is_file())?;
+        let marks = ["package.json", "pyproject.toml"];
+        let project = |folder: &&Path| marks.iter().any(|mark| folder.join(mark).is_file());
+        let inner = |folder: &&Path| !around.around_home(folder) && closed(folder).is_none();
+        let project = file.ancestors().skip(1).take_while(inner).find(project);
+        Some(project.map_or_else(|| file.clone(), Path::to_owned))
+    }
+
+    /// Checked early, so that a mistake is told before anything is installed.
+    pub(crate) fn rules(&self) -> Result<Rules, Error> {
+        Rules::parse(self.allow.iter().map(String::as_str), BareStar::Refused).map_err(Error::Rule)
+    }
+
+    /// The ports of this machine's own loopback that rules name.
+    pub(crate) fn own_ports(&self) -> Vec<u16> {
+        let own = |host: &Host| match host {
+            Host::Name(name) => name == "localhost",
+            Host::Address(address) => address.is_loopback(),
+        };
+        let target = |rule: &String| Target::parse(rule.rsplit(' ').next()?).ok();
+        self.allow.iter().filter_map(target).filter(|to| own(&to.origin.host)).map(|to| to.origin.port).collect()
+    }
+
+    fn sees(&self, path: &Path) -> bool {
+        of_system(path) || self.shown.iter().any(|shown| path.starts_with(&shown.path))
+    }
+
+    /// The same as outside, if there is such a folder inside: then relative paths mean the same.
+    fn working_folder(&self, folder: &Path) -> PathBuf {
+        let leads_there = self.shown.iter().any(|shown| shown.path.starts_with(folder) && shown.path != folder);
+        let inside = self.shown.iter().any(|shown| folder.starts_with(&shown.path));
+        if leads_there || inside { folder.to_owned() } else { HOME.into() }
+    }
+
+    /// `~` is another folder inside, so what is meant is written out.
+    fn settle_home(&mut self, around: &Surroundings) {
+        for at in 0..self.arguments.len() {
+            let path = around.absolute(Path::new(&self.arguments[at]));
+            if self.arguments[at].starts_with("~/") && self.sees(&path) {
+                self.arguments[at] = path.to_string_lossy().into_owned();
+            }
+        }
+    }
+
+    /// Arguments that name what is there and cannot be seen.
+    fn hint(&mut self, around: &Surroundings) {
+        let value = |argument: &String| match argument.split_once('=').filter(|(flag, _)| flag.starts_with('-')) {
+            Some((_, value)) => value.to_owned(),
+            None => argument.clone(),
+        };
+        for argument in self.arguments.iter().map(value).collect::<Vec<_>>() {
+            let path_like = argument.starts_with(['.', '/', '~']) || argument.contains('/');
+            let path = around.absolute(Path::new(&argument));
+            if !path_like || argument.contains("://") || self.sees(&path) || !path.exists() {
+                continue;
+            }
+            let told = match closed(&path) {
+                Some(why) => format!("`{argument}` is not visible to the server: {why}"),
+                None => format!(
+                    "`{argument}` is not visible to the server; add `--ro {argument}` or `--rw {argument}` before `--`"
+                ),
+            };
+            self.hints.push(told);
+        }
+    }
+}
+
+/// Why this path of the host cannot be shown.
+fn closed(path: &Path) -> Option<&'static str> {
+    if CLOSED.iter().any(|own| path.starts_with(own)) {
+        return Some("the jail has its own");
+    }
+    let around = OWN.iter().any(|own| Path::new(own).starts_with(path));
+    around.then_some("the jail has its own there; name the folders in it that are needed")
+}
+
+#[cfg(test)]
+mod tests;

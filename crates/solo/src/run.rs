@@ -1,0 +1,208 @@
+//! The whole of it: from options to the server's end.
+
+use crate::cell;
+use crate::error::Error;
+use crate::explain::explain;
+use crate::install::{self, Wanted};
+use crate::options::{Options, Surroundings};
+use crate::outlet;
+use crate::package::Source;
+use crate::plan::{PACKAGE, Plan, Start};
+use crate::relay::{self, Event};
+use crate::supervise::{self, Watch};
+use crate::trust::Trust;
+use crate::voice::Voice;
+use jail::cgroup::Manager;
+use jail::program::Child;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+
+/// A server whose client has said its last may finish what it does, for so long.
+const FINISH: Duration = Duration::from_secs(10);
+/// A server that was asked to end has so long for it.
+const GRACE: Duration = Duration::from_secs(3);
+/// What the server has written has so long to reach the client.
+const FLUSH: Duration = Duration::from_secs(5);
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How the server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit status, or 128 and the signal that ended it, as shells have it.
+    pub status: i32,
+}
+
+/// Runs the server behind this process's own stdin, stdout and stderr, until either side ends.
+///
+/// A thread may still wait for stdin when this returns: the caller should exit.
+pub async fn run(options: Options) -> Result<Ended, Error> {
+    let around = Surroundings::here()?;
+    let plan = Plan::new(&options, &around)?;
+    let voice = Voice::default();
+    if options.explain {
+        explain(&plan).lines().for_each(|line| voice.say(line));
+    } else {
+        plan.hints.iter().for_each(|hint| voice.say(hint));
+    }
+    // Before anything is started, so that nothing is missed.
+    let mut signals = Signals::new()?;
+    let groups = cell::groups().map(Arc::new);
+    let trust = Trust::needed(&plan)?;
+    let child = tokio::select! {
+        child = start(&plan, &around, groups, trust.as_ref(), &voice) => child?,
+        status = signals.next() => return Ok(Ended { status }),
+    };
+    Session::new(&plan, child, trust, voice)?.last(signals).await
+}
+
+/// Installs what has to be installed, and starts the server.
+async fn start(
+    plan: &Plan,
+    around: &Surroundings,
+    groups: Option<Arc<Manager>>,
+    trust: Option<&Trust>,
+    voice: &Voice,
+) -> Result<Child, Error> {
+    let mut arguments = plan.arguments.clone();
+    let mut variables = plan.variables.clone();
+    let (program, package) = match &plan.start {
+        Start::Program(program) => (program.to_string_lossy().into_owned(), None),
+        Start::Package { package, interpreter } => {
+            let (offline, refresh, groups) = (plan.offline, plan.refresh, groups.clone());
+            let folder =
+                install::ensure(Wanted { package, interpreter, around, groups, offline, refresh, voice }).await?;
+            let (program, before) = install::start(package, interpreter, &folder)?;
+            arguments.splice(0..0, before);
+            if package.source == Source::PyPi {
+                variables.entry("PYTHONPATH".to_owned()).or_insert_with(|| PACKAGE.to_owned());
+            }
+            (program, Some(folder))
+        }
+    };
+    for (name, value) in trust.into_iter().flat_map(Trust::variables) {
+        variables.entry(name).or_insert(value);
+    }
+    let tree = cell::tree(plan, package.as_deref(), trust);
+    let spawned = tokio::task::spawn_blocking(move || {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let variables: Vec<_> = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        tree.spawn(groups.as_deref(), &program, &arguments, &variables)
+    });
+    Ok(spawned.await.map_err(|error| Error::Relay(error.into()))??)
+}
+
+/// What a client or a person at the terminal sends to end it.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Signals, Error> {
+        let on = |kind| signal(kind).map_err(Error::Relay);
+        let (terminate, interrupt) = (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
+        Ok(Signals { terminate, interrupt, hang_up: on(SignalKind::hangup())? })
+    }
+
+    /// The status of whoever ends by it.
+    async fn next(&mut self) -> i32 {
+        let kind = tokio::select! {
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.hang_up.recv() => SignalKind::hangup(),
+        };
+        128 + kind.as_raw_value()
+    }
+}
+
+/// A running server with its client.
+struct Session {
+    child: Child,
+    events: UnboundedReceiver<Event>,
+    watch: Watch,
+    plan: Plan,
+    voice: Voice,
+    /// Dropped with the session, and all connections with it.
+    _outlet: Option<tokio::task::JoinSet<()>>,
+    /// When it is asked to end, and when it is killed.
+    ask_at: Instant,
+    kill_at: Instant,
+    undelivered: usize,
+}
+
+impl Session {
+    fn new(plan: &Plan, mut child: Child, trust: Option<Trust>, voice: Voice) -> Result<Session, Error> {
+        let authority = trust.map(|trust| trust.authority);
+        let open = |listener| outlet::open(plan, listener, authority, &voice);
+        let outlet = child.take_listener().map(open).transpose()?;
+        let events = relay::start(&mut child, &voice).map_err(Error::Relay)?;
+        let watch = Watch::new(plan.limits, child.held());
+        let never = Instant::now() + NEVER;
+        let (plan, ask_at, kill_at) = (plan.clone(), never, never);
+        Ok(Session { child, events, watch, plan, voice, _outlet: outlet, ask_at, kill_at, undelivered: 2 })
+    }
+
+    /// Until its end.
+    async fn last(mut self, mut signals: Signals) -> Result<Ended, Error> {
+        let mut look = tokio::time::interval(supervise::PERIOD);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(Event::ServerEnded) | None => break,
+                    Some(event) => self.hear(event),
+                },
+                _ = signals.next() => self.ask(),
+                () = tokio::time::sleep_until(self.ask_at) => self.ask(),
+                () = tokio::time::sleep_until(self.kill_at) => self.kill(),
+                _ = look.tick(), if self.watch.needed() => {
+                    if let Some(why) = self.watch.look(&self.child) {
+                        self.voice.say(&format!("killed: {why}"));
+                        self.kill();
+                    }
+                }
+            }
+        }
+        let exit = self.child.wait()?;
+        // The pipes end with the last process of the jail; a client that does not read may miss the rest.
+        let rest = async {
+            while self.undelivered > 0
+                && let Some(event) = self.events.recv().await
+            {
+                self.undelivered -= usize::from(matches!(event, Event::OutputDone | Event::ErrorsDone));
+            }
+        };
+        let _ = tokio::time::timeout(FLUSH, rest).await;
+        if self.child.killed_for_memory() > 0 {
+            self.voice.say(&format!("killed: {}", supervise::over_memory(&self.plan.limits)));
+        }
+        Ok(Ended { status: exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or_default()) })
+    }
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::ClientDone => self.ask_at = self.ask_at.min(Instant::now() + FINISH),
+            Event::ClientGone => self.ask(),
+            Event::OutputDone | Event::ErrorsDone => self.undelivered -= 1,
+            Event::ServerEnded => {}
+        }
+    }
+
+    /// Asks once; then it has some time.
+    fn ask(&mut self) {
+        // If it cannot be asked, it is killed soon anyway.
+        let _ = self.child.terminate();
+        let now = Instant::now();
+        self.ask_at = now + NEVER;
+        self.kill_at = self.kill_at.min(now + GRACE);
+    }
+
+    fn kill(&mut self) {
+        self.child.kill();
+        self.kill_at = Instant::now() + NEVER;
+    }
+}

@@ -1,0 +1,212 @@
+//! Where a program is on the host, and what it needs around it.
+
+use crate::error::Error;
+use crate::options::Surroundings;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What every jail shows of the host anyway.
+const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// Links and interpreters that lead on, at most.
+const DEEPEST: usize = 16;
+
+/// A program and what it needs of the host beyond the system.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The file to start, at its own path.
+    pub program: PathBuf,
+    /// Files and folders, each to be shown read-only at its own path.
+    pub needs: Vec<PathBuf>,
+    /// Folders for `PATH`.
+    pub folders: Vec<PathBuf>,
+}
+
+pub(crate) fn of_system(path: &Path) -> bool {
+    SYSTEM.iter().any(|root| path.starts_with(root))
+}
+
+/// Finds a program as a shell would.
+pub fn find(name: &str, around: &Surroundings) -> Result<Found, Error> {
+    let mut found = Found::default();
+    let program = look(name, around)?;
+    found.program = follow(&program, around, &mut found, 0)?;
+    Ok(found)
+}
+
+fn look(name: &str, around: &Surroundings) -> Result<PathBuf, Error> {
+    let runs = |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let missing = || Error::NoProgram(name.to_owned());
+    if name.contains('/') {
+        return Some(around.absolute(Path::new(name))).filter(runs).ok_or_else(missing);
+    }
+    around.path.iter().map(|folder| folder.join(name)).find(runs).ok_or_else(missing)
+}
+
+/// Notes what `program` needs; returns what is to be started in its place.
+fn follow(program: &Path, around: &Surroundings, found: &mut Found, depth: usize) -> Result<PathBuf, Error> {
+    if depth > DEEPEST {
+        return Err(Error::NoProgram(program.display().to_string()));
+    }
+    let program = &unshim(program, around).unwrap_or_else(|| program.to_owned());
+    let real = fs::canonicalize(program).map_err(Error::path(program))?;
+    let mut place = program.clone();
+    for _ in 0..DEEPEST {
+        note(&place, around, found);
+        match fs::read_link(&place) {
+            Ok(to) => place = around.absolute(&place.parent().unwrap_or(Path::new("/")).join(to)),
+            Err(_) => break,
+        }
+    }
+    note(&real, around, found);
+    for around_it in [program.parent(), real.parent()].into_iter().flatten().filter(|folder| folder.ends_with("bin")) {
+        environment_of_python(around_it, around, found);
+        if !found.folders.iter().any(|known| known == around_it) {
+            found.folders.push(around_it.to_owned());
+        }
+    }
+    if let Some(interpreter) = interpreter(&real) {
+        let path = match interpreter.strip_prefix("env ") {
+            Some(name) => look(name, around)?,
+            None => PathBuf::from(interpreter),
+        };
+        follow(&path, around, found, depth + 1)?;
+    }
+    Ok(program.clone())
+}
+
+/// Version managers put a small program in front of the real one. The real one knows where it is.
+fn unshim(program: &Path, around: &Surroundings) -> Option<PathBuf> {
+    let name = program.file_name()?.to_str()?;
+    let (kind, ask): (&str, [&str; 2]) = if name.starts_with("python") {
+        ("python", ["-c", "import sys; print(sys.executable)"])
+    } else if name == "node" {
+        ("node", ["-p", "process.execPath"])
+    } else {
+        return None;
+    };
+    let real = fs::canonicalize(program).ok()?;
+    if real.file_name()?.to_str()?.starts_with(kind) && interpreter(&real).is_none() {
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.args(ask).current_dir(&around.folder).stdin(Stdio::null()).stderr(Stdio::null());
+    let answer = String::from_utf8(command.output().ok()?.stdout).ok()?;
+    Some(PathBuf::from(answer.trim_end())).filter(|path| path.is_absolute() && path.is_file())
+}
+
+/// A place outside of the system is shown with the installation that it belongs to; or alone, if it is in no such thing.
+fn note(place: &Path, around: &Surroundings, found: &mut Found) {
+    if of_system(place) || found.needs.iter().any(|shown| place.starts_with(shown)) {
+        return;
+    }
+    let store = Path::new("/nix/store");
+    let whole = if place.starts_with(store) { Some(store.to_owned()) } else { installation(place, around) };
+    found.needs.push(whole.unwrap_or_else(|| place.to_owned()));
+}
+
+/// The folder with `bin` and `lib` in it, which is not the person's own.
+fn installation(place: &Path, around: &Surroundings) -> Option<PathBuf> {
+    let bin = place.parent().filter(|folder| folder.ends_with("bin"))?;
+    let folder = bin.parent()?;
+    let complete = folder.join("lib").is_dir() || folder.join("pyvenv.cfg").is_file();
+    let personal = around.around_home(folder) || folder == around.home.join(".local");
+    (complete && !personal).then(|| folder.to_owned())
+}
+
+/// A virtual environment names the installation that it is made of.
+fn environment_of_python(bin: &Path, around: &Surroundings, found: &mut Found) {
+    let Some(config) = bin.parent().map(|folder| folder.join("pyvenv.cfg")) else { return };
+    let Ok(text) = fs::read_to_string(config) else { return };
+    let home = text.lines().filter_map(|line| line.split_once('=')).find(|(name, _)| name.trim() == "home");
+    if let Some((_, home)) = home.filter(|(_, home)| Path::new(home.trim()).is_absolute()) {
+        note(&Path::new(home.trim()).join("python3"), around, found);
+    }
+}
+
+/// What the first line of a script names: a path, or `env ` and a name.
+fn interpreter(file: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    File::open(file).ok()?.take(256).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let mut words = line.split_whitespace();
+    let program = words.next()?;
+    if !program.ends_with("/env") {
+        return Some(program.to_owned());
+    }
+    let name = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+    Some(format!("env {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+    use std::os::unix::fs::symlink;
+
+    fn program(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn an_installation_outside_of_the_system_is_shown_whole() {
+        let folder = Folder::new("installation");
+        let home = folder.path().join("home");
+        let version = home.join(".versions/tool/1.0");
+        fs::create_dir_all(version.join("lib")).unwrap();
+        program(&version.join("bin/real-tool"), "\x7fELF");
+        fs::create_dir_all(home.join("bin")).unwrap();
+        symlink(version.join("bin/real-tool"), home.join("bin/tool")).unwrap();
+        let around = folder.surroundings();
+        let found = find("tool", &around).unwrap();
+        assert_eq!(found.program, home.join("bin/tool"));
+        assert_eq!(found.needs, [home.join("bin/tool"), version], "never the home");
+    }
+
+    #[test]
+    fn a_script_needs_its_interpreter() {
+        let folder = Folder::new("script");
+        let home = folder.path().join("home");
+        let tools = home.join(".local/share/tools/x");
+        fs::create_dir_all(tools.join("lib")).unwrap();
+        program(&tools.join("bin/python"), "\x7fELF");
+        fs::write(tools.join("pyvenv.cfg"), format!("home = {}/base/bin\n", folder.path().display())).unwrap();
+        fs::create_dir_all(folder.path().join("base/lib")).unwrap();
+        program(&folder.path().join("base/bin/python3"), "\x7fELF");
+        program(&home.join(".local/bin/x"), &format!("#!{}/bin/python\nprint(1)\n", tools.display()));
+        fs::create_dir_all(home.join(".local/lib")).unwrap();
+        let mut around = folder.surroundings();
+        around.path.push(home.join(".local/bin"));
+        let found = find("x", &around).unwrap();
+        assert_eq!(found.needs, [home.join(".local/bin/x"), tools, folder.path().join("base")]);
+    }
+
+    #[test]
+    fn real_interpreters_are_found_behind_what_manages_their_versions() {
+        let around = Surroundings::here().unwrap();
+        for name in ["python3", "node"] {
+            let Ok(found) = find(name, &around) else {
+                eprintln!("SKIPPED: there is no {name}");
+                continue;
+            };
+            let real = fs::canonicalize(&found.program).unwrap();
+            assert!(interpreter(&real).is_none(), "{real:?} is a script");
+            assert!(!found.needs.iter().any(|shown| around.around_home(shown)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let folder = Folder::new("nothing");
+        let around = folder.surroundings();
+        for name in ["nobody-has-this", "./nobody-has-this", "/etc/passwd"] {
+            assert!(matches!(find(name, &around), Err(Error::NoProgram(missing)) if missing == name));
+        }
+    }
+}
