@@ -182,7 +182,10 @@ async fn everybody_hears_what_the_table_says() {
                         seen.text()
                     ));
                 }
-                if !seen.status.is_success() {
+                if path.starts_with("/connect/") {
+                    assert!(seen.text().starts_with("<!doctype html>"), "{path} is for browsers");
+                    assert!(seen.headers.contains_key("content-security-policy"), "{path}");
+                } else if !seen.status.is_success() {
                     check_refusal(&seen, &format!("{method} {path} as {who:?}"));
                     let after = trial.stage.registry.directory().revision;
                     assert_eq!(before, after, "{method} {path} as {who:?}: a refusal changes nothing");
