@@ -142,7 +142,12 @@ impl Trial {
         if path.ends_with("/secrets/{name}") {
             self.stage.registry.set_secret(&stage::host(), "acme", "TOKEN", "a secret".into()).unwrap();
         }
-        path.replace("{tenant}", "acme").replace("{server}", "prices").replace("{id}", &id).replace("{name}", "TOKEN")
+        if path.contains("/providers/{name}") {
+            let settings = serde_json::json!({ "authorize_url": "https://hub.example/a", "token_url": "https://hub.example/t", "client_id": "c" });
+            self.stage.registry.set_provider(&stage::host(), "acme", "hub", settings, None).unwrap();
+        }
+        let name = if path.contains("/providers/") { "hub" } else { "TOKEN" };
+        path.replace("{tenant}", "acme").replace("{server}", "prices").replace("{id}", &id).replace("{name}", name)
     }
 }
 

@@ -297,9 +297,10 @@ impl CallHost {
             "url": url,
             "elicitationId": ticket,
         });
-        let asks = json!({ "asks": [{ "key": format!("connect/{provider}"), "method": "elicitation/create", "params": params }] });
-        let answers = self.ask(&asks.to_string()).await?;
-        if !answers.meta.contains(r#""action":"accept""#) {
+        let key = format!("connect/{provider}");
+        let asks = json!({ "asks": [{ "key": key, "method": "elicitation/create", "params": params }] });
+        let answers: Value = serde_json::from_str(&self.ask(&asks.to_string()).await?.meta).unwrap_or_default();
+        if answers["answers"][&key]["action"] != "accept" {
             return Err(missing());
         }
         while self.app.connect.token(tenant, provider, &self.subject).await.is_err() {

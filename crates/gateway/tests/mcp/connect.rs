@@ -117,6 +117,11 @@ fn everybody_uses_their_own_connection_and_nobody_elses() {
             "inputResponses": { "connect/hub": { "action": "accept" } } });
         let got = ann.modern_with("tools/call", answer, able).await;
         assert_eq!(text(&got), "ann");
+        let no = json!({ "name": "whoami", "arguments": stage.whoami(), "requestState": link(&bob, &stage).await.1,
+            "inputResponses": { "connect/hub": { "action": "decline" } } });
+        let able = json!({ CAN: { "elicitation": { "url": {} } } });
+        let declined = bob.modern_with("tools/call", no, able).await;
+        assert_eq!(declined.result()["isError"], true, "{declined:?}");
         assert_eq!(got.result()["_meta"]["bulkhead/receipt"]["credentials"], json!(["HUB"]));
         // Ann is connected, and Bob is not.
         let (to_open, _) = link(&bob, &stage).await;
