@@ -166,7 +166,8 @@ pub fn are_asked_to_end() {
         &ground.tree(),
         None,
         "import signal, sys, time\n\
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(4)); print('up', flush=True); time.sleep(600)",
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(4)); print('up', flush=True)\n\
+        for _ in range(6000): time.sleep(0.1)", // not in one go: a signal just before a sleep is seen after it
     );
     await_word(&mut child, "up");
     child.terminate().expect("a listener");
