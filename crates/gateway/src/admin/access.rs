@@ -69,6 +69,14 @@ impl Asker {
         }
     }
 
+    /// What a tenant trusts only those with who run all of it.
+    pub fn runs(&self, directory: &Directory, tenant: &str) -> Result<Arc<Tenant>, Error> {
+        let found = self.tenant(directory, tenant)?;
+        self.role(Role::Admin)?;
+        self.whole_tenant()?;
+        Ok(found)
+    }
+
     /// A server that exists and that the caller may know of.
     pub fn server(&self, directory: &Directory, tenant: &str, server: &str) -> Result<Arc<Server>, Error> {
         let found = self.tenant(directory, tenant)?;

@@ -5,6 +5,7 @@ use super::access::Asker;
 use super::body::{self, Names, Query, SMALL};
 use super::error::Error;
 use crate::connect::{ConnectError, kept_as, subject_of};
+use crate::problem::chain;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -96,24 +97,15 @@ pub struct Whose {
 }
 
 fn refused(error: ConnectError) -> Error {
-    let code = match &error {
+    let code = match error {
         ConnectError::NoProvider(_) => return Error::not_found(),
-        ConnectError::Registry(_) => match error {
-            ConnectError::Registry(error) => return error.into(),
-            _ => "refused",
-        },
+        ConnectError::Registry(error) => return error.into(),
         ConnectError::Full => "busy",
         ConnectError::NotConnected(_) => "not_connected",
         ConnectError::Settings(_) | ConnectError::Unreadable(_) => "bad_provider",
         _ => "refused",
     };
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        message.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    Error::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+    Error::new(StatusCode::UNPROCESSABLE_ENTITY, code, chain(&error))
 }
 
 /// Set a provider, or change it. Who is connected stays connected, unless it is another provider altogether.
@@ -128,7 +120,7 @@ pub async fn set(
     Names((tenant, name)): Names<(String, String)>,
     request: Request,
 ) -> Result<Json<ProviderView>, Error> {
-    may_change(&admin, &asker, &tenant)?;
+    asker.runs(&admin.app.registry().directory(), &tenant)?;
     let ProviderOrder { settings, client_secret } = body::json(request, SMALL).await?;
     admin.app.connect.check(settings.clone()).map_err(refused)?;
     let actor = asker.actor();
@@ -162,7 +154,7 @@ pub async fn remove(
     asker: Asker,
     Names((tenant, name)): Names<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    may_change(&admin, &asker, &tenant)?;
+    asker.runs(&admin.app.registry().directory(), &tenant)?;
     let of = tenant.clone();
     let connected = admin.registry(move |registry| registry.connections(&of)).await?;
     for connection in connected.into_iter().filter(|connection| connection.provider == name) {
@@ -230,19 +222,12 @@ pub async fn connections(
     Ok(Json(ConnectionList { connections: shown.filter(|connection| all || connection.mine).collect() }))
 }
 
-/// Providers are what a tenant trusts its admins with.
-fn may_change(admin: &Admin, asker: &Asker, tenant: &str) -> Result<(), Error> {
-    asker.tenant(&admin.app.registry().directory(), tenant)?;
-    asker.role(Role::Admin)?;
-    asker.whole_tenant()
-}
-
 /// Whose connection it is about: empty for one that all share.
 fn whose(admin: &Admin, asker: &Asker, tenant: &str, name: &str, other: Option<String>) -> Result<String, Error> {
     asker.tenant(&admin.app.registry().directory(), tenant)?;
     let shared = admin.app.connect.is_shared(tenant, name).map_err(refused)?;
     if shared || other.is_some() {
-        may_change(admin, asker, tenant)?;
+        asker.runs(&admin.app.registry().directory(), tenant)?;
     }
     Ok(if shared { String::new() } else { other.unwrap_or_else(|| asker.caller.subject.clone()) })
 }

@@ -60,7 +60,7 @@ pub async fn set(
     Names((tenant, name)): Names<(String, String)>,
     request: Request,
 ) -> Result<Json<SecretView>, Error> {
-    may_change(&admin, &asker, &tenant)?;
+    asker.runs(&admin.app.registry().directory(), &tenant)?;
     let order: SecretOrder = body::json(request, SMALL).await?;
     let (actor, of) = (asker.actor(), tenant.clone());
     let info = admin.registry(move |registry| registry.set_secret(&actor, &of, &name, order.value)).await?;
@@ -100,7 +100,7 @@ pub async fn remove(
     asker: Asker,
     Names((tenant, name)): Names<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    may_change(&admin, &asker, &tenant)?;
+    asker.runs(&admin.app.registry().directory(), &tenant)?;
     let actor = asker.actor();
     admin.registry(move |registry| registry.remove_secret(&actor, &tenant, &name)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -116,7 +116,7 @@ pub async fn rotate(
     asker: Asker,
     Names(tenant): Names<String>,
 ) -> Result<StatusCode, Error> {
-    may_change(&admin, &asker, &tenant)?;
+    asker.runs(&admin.app.registry().directory(), &tenant)?;
     let actor = asker.actor();
     admin.registry(move |registry| registry.rotate_tenant_key(&actor, &tenant)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -134,13 +134,6 @@ pub async fn rotate_master(State(admin): State<Arc<Admin>>, asker: Asker) -> Res
     let key = key.map_err(|reason| Error::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_configuration", reason))?;
     admin.registry(move |registry| registry.rotate_master_key(&actor, key)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Secrets are what a tenant trusts its admins with.
-fn may_change(admin: &Admin, asker: &Asker, tenant: &str) -> Result<(), Error> {
-    asker.tenant(&admin.app.registry().directory(), tenant)?;
-    asker.role(Role::Admin)?;
-    asker.whole_tenant()
 }
 
 /// Which servers are bound to which secrets.

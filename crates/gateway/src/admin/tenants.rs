@@ -8,7 +8,7 @@ use super::{Admin, schema};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use registry::{Quota, Role, Tenant, TenantPatch, Timestamp};
+use registry::{Quota, Tenant, TenantPatch, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -167,9 +167,7 @@ pub async fn change(
     Names(name): Names<String>,
     request: Request,
 ) -> Result<Json<TenantView>, Error> {
-    asker.tenant(&admin.app.registry().directory(), &name)?;
-    asker.role(Role::Admin)?;
-    asker.whole_tenant()?;
+    asker.runs(&admin.app.registry().directory(), &name)?;
     let change: TenantChange = body::json(request, SMALL).await?;
     if change.weight.is_some() || change.quota.is_some() {
         asker.operator()?;

@@ -6,6 +6,7 @@
 
 use super::jwks::KeySet;
 use super::settings::{self, JwksTiming, OAuthSettings, SettingsError};
+use crate::problem::chain;
 use arc_swap::ArcSwapOption;
 use jsonwebtoken::{Algorithm, DecodingKey};
 use reqwest::{Client, Url};
@@ -261,18 +262,6 @@ impl Issuer {
     fn flight(&self) -> MutexGuard<'_, Flight> {
         self.flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// RFC 8414 puts its name between host and path, OpenID Connect after the path.

@@ -3,6 +3,7 @@
 use super::ConnectError;
 use super::tickets::Want;
 use crate::app::App;
+use crate::problem::chain;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -68,18 +69,12 @@ fn ask(want: &Want) -> String {
 }
 
 fn failed(error: &ConnectError) -> Response {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
     let status = match error {
         ConnectError::NoTicket => StatusCode::NOT_FOUND,
         ConnectError::Full => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,
     };
-    page(status, "Not connected", &format!("<p>{}</p>", escape(&text)))
+    page(status, "Not connected", &format!("<p>{}</p>", escape(&chain(error))))
 }
 
 fn page(status: StatusCode, title: &str, body: &str) -> Response {

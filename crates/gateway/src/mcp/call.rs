@@ -107,7 +107,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         line,
         visit: app.visit(&job.offer, &job.ticket.admission, &job.caller, &wanted),
         strayed: OnceLock::new(),
-        subject: job.caller.subject.clone(),
+        caller: job.caller.clone(),
         wanted,
         link: OnceLock::new(),
     });

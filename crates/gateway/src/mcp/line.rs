@@ -6,6 +6,8 @@ use super::offer::Offer;
 use super::session::Session;
 use super::tasks::{Taken, Task};
 use crate::app::App;
+use crate::auth::Caller;
+use crate::connect::ConnectError;
 use egress::Visit;
 use sandbox::{Code, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine};
 use serde::Deserialize;
@@ -167,7 +169,7 @@ pub struct CallHost {
     pub visit: Option<Visit>,
     /// What its server shows is not what was signed any more.
     pub strayed: OnceLock<Failure>,
-    pub subject: String,
+    pub caller: Arc<Caller>,
     /// The provider that a request could not go on without.
     pub wanted: Arc<Wanted>,
     /// By which the caller could be connected, where the client cannot show it otherwise. Never for the code inside.
@@ -277,13 +279,13 @@ impl CallHost {
     async fn connect(&self, provider: &str) -> Result<(), HostRefusal> {
         const LOOK: Duration = Duration::from_millis(300);
         let missing = || refusal("egress_secret", &format!("the caller is not connected to `{provider}`"));
-        let tenant = &self.offer.record.tenant;
-        let shared = self.app.connect.is_shared(tenant, provider).map_err(|_| missing())?;
-        if shared {
+        let failed = |error: ConnectError| refusal("egress_secret", &error.to_string());
+        let (tenant, subject) = (&self.offer.record.tenant, &self.caller.subject);
+        if self.app.connect.is_shared(tenant, provider).map_err(failed)? {
             // Nobody's but an admin's to make.
             return Err(refusal("egress_secret", &format!("the tenant is not connected to `{provider}`")));
         }
-        let ticket = self.app.connect.ticket(tenant, provider, &self.subject).map_err(|_| missing())?;
+        let ticket = self.app.connect.ticket(tenant, provider, subject).map_err(failed)?;
         let url = self.app.connect_url(&ticket);
         let able = self.line.client.capabilities.get("elicitation").and_then(|able| able.get("url"));
         if !able.is_some_and(Value::is_object) || matches!(self.line.asking, Asking::Nobody) {
@@ -303,10 +305,13 @@ impl CallHost {
         if answers["answers"][&key]["action"] != "accept" {
             return Err(missing());
         }
-        while self.app.connect.token(tenant, provider, &self.subject).await.is_err() {
-            tokio::time::sleep(LOOK).await;
+        loop {
+            match self.app.connect.token(tenant, provider, subject).await {
+                Ok(_) => return Ok(()),
+                Err(ConnectError::NotConnected(_)) => tokio::time::sleep(LOOK).await,
+                Err(error) => return Err(failed(error)),
+            }
         }
-        Ok(())
     }
 
     fn client(&self) -> HostReply {
