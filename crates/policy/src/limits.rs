@@ -75,6 +75,27 @@ limits! {
     init_time_ms: InitTimeMs = 10_000 in 1 ..= 120_000;
     /// Source of a server in KiB.
     source_kb: SourceKb = 4096 in 1 ..= 32_768;
+    /// Processes and threads of a program with all that it starts. Behind the wall `process` only.
+    processes: Processes = 50 in 1 ..= 500;
+    /// CPU of a program with all that it starts, where 100 is a core. Behind the wall `process` only.
+    cpu_percent: CpuPercent = 50 in 1 ..= 400;
+    /// What a program may write to `/tmp`, and as much to its home, in MiB. Behind the wall `process` only.
+    scratch_mb: ScratchMb = 32 in 1 ..= 512;
+}
+
+impl Limits {
+    /// The defaults for a program in a jail, which brings an interpreter along, or is one.
+    pub fn of_programs() -> Limits {
+        Limits {
+            cpu_ms: 10_000,
+            time_ms: 60_000,
+            result_kb: 4096,
+            host_calls: 256,
+            init_cpu_ms: 20_000,
+            init_time_ms: 60_000,
+            ..Limits::default()
+        }
+    }
 }
 
 impl fmt::Display for LimitName {

@@ -70,7 +70,7 @@ impl Launcher {
     }
 
     fn spawn(&self) -> Result<Child, Failure> {
-        let Program::Command { files, command, environment } = &self.deployment.program else {
+        let Program::Command { files, command, environment, .. } = &self.deployment.program else {
             return Err(Failure::new(Code::InitFailed, "the wall `process` runs commands, and no modules"));
         };
         let folders = self.folders();

@@ -84,7 +84,7 @@ fn program(behaviour: Behaviour) -> Program {
     };
     let command = ["python3", "-I", "/app/behave.py", name].map(str::to_owned).to_vec();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers");
-    Program::Command { files, command, environment: BTreeMap::new() }
+    Program::Command { files, command, environment: BTreeMap::new(), network: false }
 }
 
 /// The tools of these servers give their value as structured content.

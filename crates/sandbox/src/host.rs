@@ -2,6 +2,7 @@
 
 use crate::wall::Future;
 use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A question from inside: `operation` with its own JSON description and bytes. All of it is the attacker's.
 #[derive(Clone, Debug)]
@@ -31,6 +32,11 @@ pub struct LogLine {
     pub text: String,
 }
 
+/// A connection as bytes, both ways.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
 /// The host's side of a call: the only way out of a compartment. Counting and limits are the wall's work.
 pub trait Host: Send + Sync {
     fn call(&self, call: HostCall) -> Future<'_, Result<HostReply, HostRefusal>>;
@@ -40,6 +46,12 @@ pub trait Host: Send + Sync {
 
     /// Progress the tool reported, as JSON text.
     fn progress(&self, _json: String) {}
+
+    /// Serves a connection that the program made to its proxy during the call, until it ends or the future is dropped.
+    /// Without a way out it is over at once.
+    fn connection(&self, _stream: Box<dyn Stream>) -> Future<'static, ()> {
+        Box::pin(async {})
+    }
 
     /// Names of upstream hosts reached so far, for the receipt.
     fn hosts_reached(&self) -> Vec<String> {

@@ -13,7 +13,7 @@ mod receipt;
 mod wall;
 
 pub use failure::{Code, During, Failure};
-pub use host::{Host, HostCall, HostRefusal, HostReply, LogLine, NoNetwork};
+pub use host::{Host, HostCall, HostRefusal, HostReply, LogLine, NoNetwork, Stream};
 pub use pool::{Pool, PoolSettings, PoolState, PoolTotals};
 pub use receipt::{Receipt, Usage};
 pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Program, Request, Seed, Shows, Wall};

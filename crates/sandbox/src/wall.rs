@@ -42,6 +42,8 @@ pub enum Program {
         /// The program and its arguments, as seen from inside.
         command: Vec<String>,
         environment: BTreeMap<String, String>,
+        /// Whether it has a proxy, whose connections go to [`Host::connection`]. Without one it has no network at all.
+        network: bool,
     },
 }
 

@@ -83,7 +83,7 @@ impl Server {
             tenant: "acme".to_owned(),
             server: "server".to_owned(),
             id: format!("deployment-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
-            program: Program::Command { files, command: self.command, environment: self.environment },
+            program: Program::Command { files, command: self.command, environment: self.environment, network: false },
             permit: permit(&ask, &Allowance::default()).expect("a permit"),
             shows: self.shows,
         })
