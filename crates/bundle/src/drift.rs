@@ -44,6 +44,8 @@ pub enum Kind {
     WallChanged,
     BoundaryChanged,
     JitChanged,
+    /// What is started: program, arguments, variables.
+    CommandChanged,
     /// The locks are of two servers.
     ServerChanged,
 }
@@ -90,7 +92,7 @@ impl Drift {
         sets("secret", "/secrets", secrets, &old.secrets, &new.secrets, &mut changes);
         let endpoints = (Kind::EndpointAdded, Kind::EndpointRemoved);
         sets("endpoint", "/endpoints", endpoints, &old.endpoints, &new.endpoints, &mut changes);
-        let (was, is) = (old.limits.limits(), new.limits.limits());
+        let (was, is) = (old.limits(), new.limits());
         for name in LimitName::ALL.iter().copied() {
             let (was, is) = (was.get(name), is.get(name));
             if was != is {
@@ -105,18 +107,15 @@ impl Drift {
             }
         }
         let (was, is) = (old.value(), new.value());
-        for (key, kind) in [("wall", Kind::WallChanged), ("boundary", Kind::BoundaryChanged), ("jit", Kind::JitChanged)]
-        {
-            if was[key] != is[key] {
-                changes.push(Change {
-                    kind,
-                    of: key,
-                    name: String::new(),
-                    pointer: format!("/{key}"),
-                    old: Some(was[key].clone()),
-                    new: Some(is[key].clone()),
-                });
-            }
+        let kinds = [
+            ("wall", Kind::WallChanged),
+            ("boundary", Kind::BoundaryChanged),
+            ("jit", Kind::JitChanged),
+            ("command", Kind::CommandChanged),
+        ];
+        for (key, kind) in kinds.into_iter().filter(|(key, _)| was.get(key) != is.get(key)) {
+            let (old, new) = (was.get(key).cloned(), is.get(key).cloned());
+            changes.push(Change { kind, of: key, name: String::new(), pointer: format!("/{key}"), old, new });
         }
         changes
     }

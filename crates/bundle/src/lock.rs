@@ -2,7 +2,7 @@
 
 use crate::canonical::{Excess, canonical, difference, digest, measure};
 use crate::text::message;
-use crate::{Binding, Digest, FilePath, Host, Manifest, ServerName, Surface, Wall, Wrong};
+use crate::{Binding, Command, Digest, FilePath, Host, Manifest, Program, ServerName, Surface, Wall, Wrong};
 use policy::{Boundary, LimitName, Limits, UnknownLimit};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -25,8 +25,7 @@ pub struct Lock {
     pub wall: Wall,
     pub boundary: Boundary,
     pub jit: bool,
-    /// The file that is run.
-    pub entry: FilePath,
+    pub program: Program,
     pub files: BTreeMap<FilePath, File>,
     /// What each tool asks of an upstream, for servers that are made of a description of one.
     pub endpoints: BTreeSet<Endpoint>,
@@ -82,9 +81,9 @@ impl File {
 pub struct LockedLimits(BTreeMap<String, u64>);
 
 impl LockedLimits {
-    /// All limits; those that are not named have their defaults.
-    pub fn limits(&self) -> Limits {
-        let mut limits = Limits::default();
+    /// All limits; those that are not named have the defaults of the wall.
+    fn limits(&self, wall: Wall) -> Limits {
+        let mut limits = wall.limits();
         for name in LimitName::ALL.iter().copied() {
             limits.set(name, self.0.get(name.as_str()).copied().unwrap_or(limits.get(name)));
         }
@@ -125,7 +124,9 @@ pub enum LockError {
     #[error("a file cannot be named like this: {0}")]
     BadPath(#[from] Wrong),
     #[error("`{0}` is to be run, and is not among the files")]
-    NoEntry(FilePath),
+    NoEntry(String),
+    #[error("the lock names a module for the wall `isolate`, or a command for the wall `process`, and not this")]
+    NoProgram,
 }
 
 /// The lock is not for the step that it was used for.
@@ -156,7 +157,8 @@ struct Wire {
     wall: Wall,
     boundary: Boundary,
     jit: bool,
-    entry: FilePath,
+    entry: Option<FilePath>,
+    command: Option<Command>,
     files: BTreeMap<FilePath, File>,
     endpoints: BTreeSet<Endpoint>,
     step: Step,
@@ -167,7 +169,7 @@ impl Lock {
     pub fn new<B: AsRef<[u8]>>(
         manifest: &Manifest,
         surface: Surface,
-        entry: FilePath,
+        program: Program,
         files: &BTreeMap<String, B>,
         step: Step,
     ) -> Result<Lock, LockError> {
@@ -181,7 +183,7 @@ impl Lock {
             wall: manifest.wall,
             boundary: manifest.boundary,
             jit: manifest.jit,
-            entry,
+            program,
             files: files.collect::<Result<_, Wrong>>()?,
             endpoints: BTreeSet::new(),
             step,
@@ -201,10 +203,15 @@ impl Lock {
         if wire.version != VERSION {
             return Err(LockError::Version(wire.version));
         }
-        let Wire { server, surface, egress, secrets, limits, wall, boundary, jit, entry, .. } = wire;
+        let Wire { server, surface, egress, secrets, limits, wall, boundary, jit, entry, command, .. } = wire;
         let Wire { files, endpoints, step, .. } = wire;
+        let program = match (wall, entry, command) {
+            (Wall::Isolate, Some(entry), None) => Program::Module { entry },
+            (Wall::Process, None, Some(command)) => Program::Command(command),
+            _ => return Err(LockError::NoProgram),
+        };
         let lock =
-            Lock { server, surface, egress, secrets, limits, wall, boundary, jit, entry, files, endpoints, step };
+            Lock { server, surface, egress, secrets, limits, wall, boundary, jit, program, files, endpoints, step };
         // Whatever was dropped, sorted or filled in on the way shows here.
         if let Some(at) = difference(&lock.bytes(), bytes) {
             return Err(LockError::NotCanonical { at });
@@ -215,10 +222,23 @@ impl Lock {
                 return Err(LockError::FileAndDirectory(path.clone()));
             }
         }
-        if !lock.files.contains_key(&lock.entry) {
-            return Err(LockError::NoEntry(lock.entry));
+        if !lock.files.contains_key(lock.program.file()) {
+            return Err(LockError::NoEntry(lock.program.file().to_owned()));
         }
         Ok(lock)
+    }
+
+    /// All limits, also those that did not exist when it was made.
+    pub fn limits(&self) -> Limits {
+        self.limits.limits(self.wall)
+    }
+
+    /// The layer that its command runs in.
+    pub fn layer(&self) -> Option<Digest> {
+        match self.program {
+            Program::Module { .. } => None,
+            Program::Command(_) => self.files.get(self.program.file()).map(|file| file.sha256),
+        }
     }
 
     /// The canonical form.
@@ -248,7 +268,7 @@ impl Lock {
 
     /// As it is uploaded and shown.
     pub fn value(&self) -> Value {
-        json!({
+        let mut value = json!({
             "version": VERSION,
             "server": self.server,
             "surface": self.surface,
@@ -258,10 +278,14 @@ impl Lock {
             "wall": self.wall,
             "boundary": self.boundary,
             "jit": self.jit,
-            "entry": self.entry,
             "files": self.files,
             "endpoints": self.endpoints,
             "step": self.step,
-        })
+        });
+        match &self.program {
+            Program::Module { entry } => value["entry"] = json!(entry),
+            Program::Command(command) => value["command"] = json!(command),
+        }
+        value
     }
 }

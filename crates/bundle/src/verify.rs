@@ -1,7 +1,8 @@
 //! Whether an upload, or what lies on a disk, is what its author sealed.
 
 use crate::{
-    FileError, KeyId, Lock, LockError, MacKey, Manifest, ManifestError, Mismatch, PublicKey, Seal, SealError, check,
+    FileError, KeyId, Lock, LockError, MacKey, Manifest, ManifestError, Mismatch, Program, PublicKey, Seal, SealError,
+    check,
 };
 use std::collections::BTreeMap;
 
@@ -60,14 +61,23 @@ pub fn verify<B: AsRef<[u8]>>(
     let asked = [
         ("egress", manifest.egress == lock.egress),
         ("secrets", manifest.secrets == lock.secrets),
-        ("limits", manifest.limits == lock.limits.limits()),
+        ("limits", manifest.limits == lock.limits()),
         ("wall", manifest.wall == lock.wall),
         ("boundary", manifest.boundary == lock.boundary),
         ("jit", manifest.jit == lock.jit),
+        ("command", same_command(&manifest.program, &lock.program)),
     ];
     let differing: Vec<_> = asked.iter().filter(|(_, same)| !same).map(|(key, _)| format!("`{key}`")).collect();
     if !differing.is_empty() {
         return Err(Refused::Differs(format!("{} differ", differing.join(", "))));
     }
     Ok(Verified { manifest, publishers })
+}
+
+/// A module may be called otherwise once it is built; a command is signed as it is written.
+fn same_command(written: &Program, locked: &Program) -> bool {
+    match (written, locked) {
+        (Program::Module { .. }, Program::Module { .. }) => true,
+        (written, locked) => written == locked,
+    }
 }

@@ -42,7 +42,7 @@ impl Registry {
                     mac_key(connection, &approval)?.ok_or_else(|| damaged(&"its approval names no known key"))?;
                 approval.verify(&lock, id.as_str(), &key).map_err(|error| damaged(&error))?;
             }
-            let source = files.remove(lock.entry.as_str()).unwrap_or_default();
+            let source = files.remove(lock.program.file()).unwrap_or_default();
             Ok(Bundle { lock, source })
         })
     }

@@ -262,7 +262,7 @@ fn store(
     size: usize,
 ) -> Result<(), RegistryError> {
     let digest = |file: &bundle::File| hex::encode(file.sha256.bytes());
-    let code = new.lock.files.get(&new.lock.entry).map(digest).unwrap_or_default();
+    let code = new.lock.files.get(new.lock.program.file()).map(digest).unwrap_or_default();
     let number: i64 = transaction.query_row(
         "INSERT INTO deployments
              (id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending)

@@ -157,8 +157,8 @@ impl From<&Lock> for Manifest {
             wall: lock.wall.as_str().to_owned(),
             boundary: lock.boundary,
             jit: lock.jit,
-            limits: lock.limits.limits(),
-            file_name: lock.entry.to_string(),
+            limits: lock.limits(),
+            file_name: lock.program.file().to_owned(),
             secrets,
         }
     }

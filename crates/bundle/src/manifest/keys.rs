@@ -25,19 +25,25 @@ pub(super) const KEYS: &[Key] = &[
         name: "entry",
         kind: "path below the project",
         default: None,
-        about: "The file whose default export is the server.",
+        about: "The file whose default export is the server. With the wall `isolate`.",
+    },
+    Key {
+        name: "command",
+        kind: "list of texts: a program and its arguments",
+        default: None,
+        about: "What is started in the project's folder, which is `/app` inside. With the wall `process`.",
     },
     Key {
         name: "wall",
-        kind: "`isolate`",
+        kind: "`isolate`, `process`",
         default: Some("\"isolate\""),
-        about: "What stands between the code and the host.",
+        about: "What stands between the code and the host: V8 in a jailed process, or a jail around any program.",
     },
     Key {
         name: "boundary",
         kind: "`call`, `session`, `server`, `tenant`",
         default: Some("\"call\""),
-        about: "How much shares one compartment.",
+        about: "How much shares one compartment. With the wall `process` the default is `session`.",
     },
     Key {
         name: "jit",
@@ -54,6 +60,15 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 pub(super) const LIMITS: &str = "limits";
+pub(super) const ENVIRONMENT: &str = "environment";
+pub(super) const HTTP: &str = "http";
+
+/// The keys of that table.
+pub(super) const HTTP_KEYS: &[(&str, &str, &str, &str)] = &[
+    ("port", "1 to 65535", "needed", "The program speaks HTTP, and listens on this port of its own loopback."),
+    ("path", "path", "`\"/mcp\"`", "Where its endpoint is. `/sse` is the default for the old kind."),
+    ("sse", "true or false", "`false`", "It is of the old kind: a stream of events, and messages posted beside it."),
+];
 
 pub(super) fn reference() -> String {
     let mut page = "| key | value | default | |\n|---|---|---|---|\n".to_owned();
@@ -64,8 +79,20 @@ pub(super) fn reference() -> String {
     }
     for name in LimitName::ALL.iter().copied() {
         let (least, most) = (Limits::LEAST.get(name), Limits::MOST.get(name));
-        let (default, about) = (Limits::default().get(name), name.describe());
-        let _ = writeln!(page, "| `{LIMITS}.{name}` | whole number, {least} to {most} | `{default}` | {about} |");
+        let (default, of_programs) = (Limits::default().get(name), Limits::of_programs().get(name));
+        let default = match of_programs == default {
+            true => format!("`{default}`"),
+            false => format!("`{default}`; `{of_programs}` with the wall `process`"),
+        };
+        let about = name.describe();
+        let _ = writeln!(page, "| `{LIMITS}.{name}` | whole number, {least} to {most} | {default} | {about} |");
+    }
+    let _ = writeln!(
+        page,
+        "| `{ENVIRONMENT}.NAME` | text | none | A variable of the program's. No secrets: see `{SECRETS}`. With the wall `process`. |"
+    );
+    for (name, kind, default, about) in HTTP_KEYS {
+        let _ = writeln!(page, "| `{HTTP}.{name}` | {kind} | {default} | {about} |");
     }
     for (name, kind, about) in SECRET_KEYS {
         let default = match *name {

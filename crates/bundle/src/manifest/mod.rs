@@ -1,10 +1,11 @@
 //! The author's file, `bulkhead.toml`: every key known, nothing guessed.
 
 mod keys;
+mod program;
 mod read;
 mod secrets;
 
-use crate::{Binding, FilePath, Host, ServerName};
+use crate::{Binding, Host, Program, ServerName};
 use policy::{Ask, Boundary, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -14,14 +15,36 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wall {
+    /// V8, in a jailed process.
     #[default]
     Isolate,
+    /// A jail around a program and all that it starts.
+    Process,
 }
 
 impl Wall {
+    pub const ALL: [Wall; 2] = [Wall::Isolate, Wall::Process];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Wall::Isolate => "isolate",
+            Wall::Process => "process",
+        }
+    }
+
+    /// What holds where nothing is said.
+    pub fn limits(self) -> Limits {
+        match self {
+            Wall::Isolate => Limits::default(),
+            Wall::Process => Limits::of_programs(),
+        }
+    }
+
+    /// What holds where nothing is said. Programs take their time to start, so calls of a session share one.
+    pub fn boundary(self) -> Boundary {
+        match self {
+            Wall::Isolate => Boundary::default(),
+            Wall::Process => Boundary::Session,
         }
     }
 }
@@ -31,7 +54,7 @@ impl Wall {
 pub struct Manifest {
     pub name: ServerName,
     pub description: String,
-    pub entry: FilePath,
+    pub program: Program,
     pub wall: Wall,
     pub boundary: Boundary,
     pub jit: bool,

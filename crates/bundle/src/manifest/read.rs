@@ -1,10 +1,11 @@
 //! From the text of a file to a manifest, or to everything that is wrong with it.
 
-use super::keys::{KEYS, LIMITS};
+use super::keys::{ENVIRONMENT, HTTP, HTTP_KEYS, KEYS, LIMITS};
+use super::program::Draft;
 use super::secrets::{SECRET_KEYS, SECRETS};
 use super::{Manifest, ManifestError, Problem, Wall};
 use crate::text::{message, nearest, quote, visible};
-use crate::{FilePath, ServerName, Wrong, is_hidden};
+use crate::{ServerName, Wrong, is_hidden};
 use policy::{Boundary, LimitName, Limits};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -86,17 +87,22 @@ pub(super) struct Reader<'t> {
 impl<'t> Reader<'t> {
     /// `None` only if something was found.
     fn read(&mut self, top: &'t DeTable<'_>) -> Option<Manifest> {
-        let (mut name, mut entry): (Option<ServerName>, Option<FilePath>) = (None, None);
-        let (mut description, mut wall, mut boundary, mut jit) =
-            (String::new(), Wall::default(), Boundary::default(), false);
-        let (mut limits, mut egress, mut secrets) = (Limits::default(), BTreeSet::new(), BTreeSet::new());
+        let (mut name, mut program) = (None::<ServerName>, Draft::default());
+        let wall = self.wall(top);
+        let (mut description, mut boundary, mut jit) = (String::new(), wall.boundary(), false);
+        let (mut limits, mut egress, mut secrets) = (wall.limits(), BTreeSet::new(), BTreeSet::new());
         for (key, value) in top.iter() {
             let (place, inner) = (value.span(), value.get_ref());
-            match key.get_ref().as_ref() {
+            let known_as = key.get_ref().as_ref();
+            self.belongs(wall, known_as, key.span());
+            match known_as {
                 "name" => name = self.take(place, "name", word(inner)),
-                "entry" => entry = self.take(place, "entry", word(inner)),
+                "entry" => program.entry = self.take(place, "entry", word(inner)),
+                "command" => program.words = self.words(place, inner),
+                ENVIRONMENT => program.environment = self.environment(place, inner),
+                HTTP => program.http = self.http(place, inner),
                 "description" => self.set(&mut description, place, "description", prose(inner)),
-                "wall" => self.set(&mut wall, place, "wall", choice(inner, &[("isolate", Wall::Isolate)])),
+                "wall" => {}
                 "boundary" => self.set(&mut boundary, place, "boundary", choice(inner, BOUNDARIES)),
                 "jit" => self.set(&mut jit, place, "jit", truth(inner)),
                 "egress" => egress = self.list(place, "egress", inner),
@@ -105,14 +111,29 @@ impl<'t> Reader<'t> {
                 other => self.unknown("", other, key.span(), inner),
             }
         }
-        for (key, such) in [("name", "my-server"), ("entry", "server.js")] {
+        let runs = match wall {
+            Wall::Isolate => ("entry", "\"server.js\""),
+            Wall::Process => ("command", "[\"python3\", \"server.py\"]"),
+        };
+        for (key, such) in [("name", "\"my-server\""), runs] {
             if !top.contains_key(key) {
-                let wrong = Wrong::new("this key is needed").hint(format!("such as `{key} = \"{such}\"`"));
+                let wrong = Wrong::new("this key is needed").hint(format!("such as `{key} = {such}`"));
                 self.found.push(Found::wrong(0, key, wrong));
             }
         }
-        let (name, entry) = (name?, entry?);
-        Some(Manifest { name, description, entry, wall, boundary, jit, limits, egress, secrets })
+        let place = top.get(runs.0).map_or(0..0, |value| value.span());
+        let program = self.take(place, runs.0, program.program(wall)?)?;
+        Some(Manifest { name: name?, description, program, wall, boundary, jit, limits, egress, secrets })
+    }
+
+    /// It is looked at first, because the defaults of others depend on it.
+    fn wall(&mut self, top: &DeTable<'_>) -> Wall {
+        let words = Wall::ALL.map(|wall| (wall.as_str(), wall));
+        let mut wall = Wall::default();
+        if let Some(value) = top.get("wall") {
+            self.set(&mut wall, value.span(), "wall", choice(value.get_ref(), &words));
+        }
+        wall
     }
 
     /// How much is wrong so far.
@@ -222,10 +243,7 @@ fn choice<T: Copy>(value: &DeValue<'_>, known: &[(&'static str, T)]) -> Result<T
         return Ok(*found);
     }
     let words = known.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-    let wrong = match known {
-        [_] => Wrong::new(format!("{} is not {words}", quote(text))).hint("there is no other so far"),
-        _ => Wrong::new(format!("{} is none of {words}", quote(text))),
-    };
+    let wrong = Wrong::new(format!("{} is none of {words}", quote(text)));
     Err(match nearest(text, known.iter().map(|(word, _)| *word)) {
         Some(word) => wrong.hint(format!("did you mean `{word}`?")),
         None => wrong,
@@ -244,7 +262,8 @@ fn limit(name: LimitName, value: &DeValue<'_>) -> Result<u64, Wrong> {
 fn unknown(table: &str, key: &str, is_table: bool) -> Wrong {
     let limits = || LimitName::ALL.iter().map(|name| name.as_str());
     let here: Vec<&str> = match table {
-        "" => KEYS.iter().map(|key| key.name).chain([LIMITS, SECRETS]).collect(),
+        "" => KEYS.iter().map(|key| key.name).chain([ENVIRONMENT, HTTP, LIMITS, SECRETS]).collect(),
+        HTTP => HTTP_KEYS.iter().map(|(name, ..)| *name).collect(),
         SECRETS => SECRET_KEYS.iter().map(|(name, ..)| *name).collect(),
         _ => limits().collect(),
     };

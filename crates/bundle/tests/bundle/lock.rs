@@ -118,7 +118,7 @@ fn what_is_not_known_is_refused() {
 #[test]
 fn a_lock_from_before_a_limit_existed_is_still_one() {
     let old = edited(|lock| drop(lock["limits"].as_object_mut().unwrap().remove("log_kb"))).unwrap();
-    assert_eq!(old.limits.limits(), lock().limits.limits());
+    assert_eq!(old.limits(), lock().limits());
     assert_eq!(Lock::parse(&old.bytes()).unwrap(), old);
     assert_eq!(bundle::Drift::between(&old, &lock()), []);
 }

@@ -4,5 +4,6 @@ mod canonical;
 mod drift;
 mod lock;
 mod manifest;
+mod program;
 mod seal;
 mod support;

@@ -1,11 +1,8 @@
+use crate::support::refused;
 use bundle::{Manifest, is_hidden};
 use insta::assert_snapshot;
 use policy::{Allowance, LimitName, permit};
 use proptest::prelude::*;
-
-fn refused(text: &str) -> String {
-    Manifest::parse(text.as_bytes()).unwrap_err().to_string()
-}
 
 #[test]
 fn a_whole_file() {
@@ -32,7 +29,7 @@ fn a_whole_file() {
         asked = true
     "#;
     let manifest = Manifest::parse(text.as_bytes()).unwrap();
-    assert_eq!(manifest.entry.as_str(), "src/server.js");
+    assert_eq!(manifest.program.file(), "src/server.js");
     assert_eq!((manifest.limits.cpu_ms, manifest.limits.log_kb, manifest.limits.time_ms), (100, 0, 30_000));
     assert_snapshot!(serde_json::to_string(&manifest.secrets).unwrap(), @r#"[{"name":"A_1","hosts":["*.example.org:8443"],"place":{"aws":{"region":"eu-central-1","service":"s3"}},"format":"{}","asked":true},{"name":"B","hosts":["api.example.com","http://192.0.2.1"],"place":{"header":"authorization"},"format":"Bearer {}","asked":false}]"#);
     assert_eq!(manifest.egress.len(), 4);
@@ -48,9 +45,9 @@ fn keys_that_do_not_exist() {
     2:1: entyr: there is no such key; did you mean `entry`?
     3:1: Entry: there is no such key; did you mean `entry`?
     4:1: cpu_ms: there is no such key; `cpu_ms` belongs to `[limits]`
-    5:1: network: there is no such key; there are name, description, entry, wall, boundary, jit, egress, limits, secrets
+    5:1: network: there is no such key; there are name, description, entry, command, wall, boundary, jit, egress, environment, http, limits, secrets
     7:2: limit: there is no such table; did you mean `limits`?
-    11:1: limits.cpu: there is no such key; there are cpu_ms, time_ms, memory_mb, result_kb, log_kb, host_calls, argument_kb, argument_depth, init_cpu_ms, init_time_ms, source_kb
+    11:1: limits.cpu: there is no such key; there are cpu_ms, time_ms, memory_mb, result_kb, log_kb, host_calls, argument_kb, argument_depth, init_cpu_ms, init_time_ms, source_kb, processes, cpu_percent, scratch_mb
     12:1: limits.jit: there is no such key; `jit` stands above all tables
     13:1: limits.memory-mb: there is no such key; did you mean `memory_mb`?
     "#);
@@ -92,7 +89,7 @@ fn wrong_values() {
     1:8: name: `Weather App` is no name of a server; use 1 to 63 of a-z, 0-9 and -, with no - at either end
     2:15: description: this text has invisible characters, such as `\u{202e}`
     3:9: entry: `../server.js` leads out of the project, a path below it is needed
-    4:8: wall: `microvm` is not `isolate`; there is no other so far
+    4:8: wall: `microvm` is none of `isolate`, `process`
     5:12: boundary: `sesion` is none of `call`, `session`, `server`, `tenant`; did you mean `session`?
     6:11: egress: `ftp://api.example.com/v1/x` has a scheme that is neither https nor http
     6:41: egress: `API.example.com` has capital letters; write `api.example.com`
@@ -208,7 +205,7 @@ fn hostile_files_are_refused_briefly() {
 fn the_template_can_be_read_as_it_is_and_with_everything_in_it() {
     let template = Manifest::template("my-server");
     let manifest = Manifest::parse(template.as_bytes()).unwrap();
-    assert_eq!((manifest.name.as_str(), manifest.entry.as_str()), ("my-server", "server.js"));
+    assert_eq!((manifest.name.as_str(), manifest.program.file()), ("my-server", "server.js"));
     let uncommented: String = template
         .lines()
         .map(|line| line.strip_prefix("# ").filter(|rest| rest.split(' ').nth(1) == Some("=")).unwrap_or(line))

@@ -1,6 +1,6 @@
 //! A project to attack.
 
-use bundle::{Digest, FilePath, KeyId, Lock, MacKey, Manifest, PublisherKey, Seal, Step, Surface};
+use bundle::{Digest, KeyId, Lock, MacKey, Manifest, Program, PublisherKey, Seal, Step, Surface};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -52,8 +52,8 @@ pub fn with(surface: Value, previous: Option<Digest>) -> Lock {
     Lock::new(&manifest(), Surface::new(surface).unwrap(), entry(), &files(), step).unwrap()
 }
 
-pub fn entry() -> FilePath {
-    "src/server.js".parse().unwrap()
+pub fn entry() -> Program {
+    Program::Module { entry: "src/server.js".parse().unwrap() }
 }
 
 pub fn lock() -> Lock {
@@ -116,4 +116,9 @@ pub fn any_surface() -> impl Strategy<Value = Value> {
             })
         },
     )
+}
+
+/// Everything that is wrong with a manifest.
+pub fn refused(manifest: &str) -> String {
+    Manifest::parse(manifest.as_bytes()).unwrap_err().to_string()
 }
