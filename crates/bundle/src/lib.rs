@@ -6,6 +6,7 @@
 //! - [`Seal`]: who vouches for a lock.
 //! - [`BulkheadLock`]: both, as the file `bulkhead.lock`.
 //! - [`Drift`]: what differs between two locks.
+//! - [`Layer`]: the files of a program, by name.
 //! - [`check`]: whether files are those that a lock names.
 //! - [`verify`]: whether seal, lock, files and manifest belong together.
 
@@ -16,6 +17,7 @@ mod drift;
 mod file;
 mod hex;
 mod host;
+mod layer;
 mod lock;
 mod manifest;
 mod program;
@@ -32,6 +34,7 @@ pub use drift::{Change, Drift, Kind};
 pub use file::{BulkheadLock, FileError};
 pub use hex::{Digest, Hex, PublicKey, Signature};
 pub use host::Host;
+pub use layer::{Layer, LayerEntry, LayerError, LayerPath, LinkTarget};
 pub use lock::{Endpoint, File, Lock, LockError, LockedLimits, Replayed, Step};
 pub use manifest::{Manifest, ManifestError, Problem, Wall};
 pub use program::{Command, Http, LAYER, Program};

@@ -18,18 +18,18 @@ impl Registry {
         self.database().read(|connection| sealed(connection, tenant, server, id))
     }
 
-    /// The code of a deployment. Each time it is read, the seal, every file, the manifest, the surface and the id itself
-    /// are verified: nothing else may ever run.
+    /// The code of a deployment. Each time it is read, the seal, every file, its layer, the manifest, the surface and the id
+    /// itself are verified: nothing else may ever run.
     pub fn bundle(&self, tenant: &str, server: &str, id: &str) -> Result<Bundle, RegistryError> {
-        self.database().read(|connection| {
+        let damaged = |what: &dyn std::fmt::Display| {
+            RegistryError::corrupt(format!("deployment `{id}` is not what was deployed: {what}"))
+        };
+        let (lock, mut files) = self.database().read(|connection| {
             let (lock, seal) = sealed(connection, tenant, server, id)?;
-            let damaged = |what: &dyn std::fmt::Display| {
-                RegistryError::corrupt(format!("deployment `{id}` is not what was deployed: {what}"))
-            };
             if deployment_id(&tenant_uid(connection, tenant)?, &lock) != id || lock.server.as_str() != server {
                 return Err(damaged(&"its lock is that of another"));
             }
-            let mut files = files(connection, tenant, &lock)?;
+            let files = files(connection, tenant, &lock)?;
             let (key_id, key) = mac_key(connection, &seal)?.ok_or_else(|| damaged(&"its seal names no known key"))?;
             bundle::verify(&lock, &seal, &files, &key_id, &key).map_err(|refused| damaged(&refused))?;
             let (surface, approval) = shown(connection, tenant, server, id)?;
@@ -42,9 +42,18 @@ impl Registry {
                     mac_key(connection, &approval)?.ok_or_else(|| damaged(&"its approval names no known key"))?;
                 approval.verify(&lock, id.as_str(), &key).map_err(|error| damaged(&error))?;
             }
+            Ok((lock, files))
+        })?;
+        // Others need the database while a large layer is read.
+        let Some(digest) = lock.layer() else {
             let source = files.remove(lock.program.file()).unwrap_or_default();
-            Ok(Bundle { lock, source })
-        })
+            return Ok(Bundle { lock, source, layer: None });
+        };
+        let layer = self.layer(tenant, &digest).map_err(|error| match error {
+            RegistryError::NotFound { .. } => damaged(&error),
+            other => other,
+        })?;
+        Ok(Bundle { lock, source: Bytes::new(), layer: Some(layer) })
     }
 }
 

@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003_secrets.sql"),
+    include_str!("../migrations/0004_layers.sql"),
 ];
 
 const READERS: usize = 2;

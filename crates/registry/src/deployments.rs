@@ -1,6 +1,7 @@
 //! Servers and their deployments.
 
 use crate::clock::now;
+use crate::layers::rows;
 use crate::registry::{Change, Wish};
 use crate::snapshot::{self, Edit, deployment_of};
 use crate::tenants::find as tenant_of;
@@ -12,9 +13,11 @@ use std::sync::Arc;
 
 const MOST_SERVERS: usize = 1000;
 const LARGEST_BUNDLE: usize = 33 << 20;
-/// Of a server's deployments the newest are kept: at most so many, with files of at most so many bytes together.
+/// Of a server's deployments the newest are kept: at most so many, with files of at most so many bytes together, and layers
+/// of at most so many. A layer that several run in counts once.
 const KEPT_DEPLOYMENTS: i64 = 1000;
 const KEPT_BYTES: i64 = 256 << 20;
+const KEPT_LAYER_BYTES: i64 = 2 << 30;
 /// Characters of a reason.
 const LONGEST_REASON: usize = 2000;
 
@@ -25,7 +28,8 @@ impl Registry {
     }
 
     /// Stores a deployment and makes it what callers reach, in one step; the server is made if there is none. The same
-    /// content is the same deployment, however often it comes. One that is pending is stored and nothing else.
+    /// content is the same deployment, however often it comes. One that is pending is stored and nothing else. The layer of a
+    /// program has to be there.
     pub fn deploy(&self, actor: &Actor, new: NewDeployment) -> Result<Arc<Deployment>, RegistryError> {
         let server = new.lock.server.as_str();
         name::check("server", server)?;
@@ -33,9 +37,14 @@ impl Registry {
         if size > LARGEST_BUNDLE {
             return Err(RegistryError::BadValue { what: format!("a bundle has at most {LARGEST_BUNDLE} bytes") });
         }
-        self.change(|transaction, directory| {
+        if new.layer != new.lock.layer() {
+            return Err(RegistryError::BadValue { what: "the layer is not the one that the lock names".to_owned() });
+        }
+        let mut forgot = None;
+        let deployed = self.change(|transaction, directory| {
             let Next { step, current } = next(directory, &new.tenant, server)?;
-            let id = deployment_id(&tenant_uid(transaction, &new.tenant)?, &new.lock);
+            let uid = tenant_uid(transaction, &new.tenant)?;
+            let id = deployment_id(&uid, &new.lock);
             let known = tenant_of(directory, &new.tenant)?.servers.get(server);
             if let Some(current) = current.as_ref().filter(|current| current.id == id)
                 && known.is_some_and(|server| server.quarantine.is_none())
@@ -47,6 +56,7 @@ impl Registry {
                 Some(server) => server.clone(),
                 None => create_server(transaction, directory, &new)?,
             };
+            let size = size as u64 + layer_size(transaction, &new)?;
             store(transaction, actor, &new, &id, size)?;
             let deployment = deployment_of(transaction, &new.tenant, &server.name, &id)?;
             let wish = if new.pending {
@@ -56,9 +66,13 @@ impl Registry {
             } else {
                 make_current(transaction, &server, deployment, actor, "server.deploy")?
             };
-            prune(transaction, &new.tenant, &server.name)?;
+            forgot = prune(transaction, &new.tenant, &server.name)?.then_some(uid);
             Ok(wish)
-        })
+        })?;
+        if let Some(uid) = forgot {
+            self.layers().tidy(self.database(), &uid);
+        }
+        Ok(deployed)
     }
 
     /// Makes a pending deployment what callers reach. The seal is another key's; whoever asks has verified it.
@@ -162,14 +176,17 @@ impl Registry {
 
     /// Removes a server with all its deployments and its log.
     pub fn delete_server(&self, actor: &Actor, tenant: &str, server: &str) -> Result<(), RegistryError> {
-        self.change(|transaction, directory| {
+        let uid = self.change(|transaction, directory| {
             let step = server_of(directory, tenant, server)?.step;
             transaction.execute("DELETE FROM servers WHERE tenant = ?1 AND name = ?2", [tenant, server])?;
             transaction.execute("UPDATE tenants SET step = max(step, ?1) WHERE name = ?2", (step, tenant))?;
-            drop_unused_files(transaction, tenant)?;
+            drop_unused(transaction, tenant)?;
             let edits = vec![Edit::ServerGone { tenant: tenant.to_owned(), server: server.to_owned(), step }];
-            Ok(Wish::Change(Change { edits, event: event(actor, tenant, server, "server.delete", None), answer: () }))
+            let (event, answer) =
+                (event(actor, tenant, server, "server.delete", None), tenant_uid(transaction, tenant)?);
+            Ok(Wish::Change(Change { edits, event, answer }))
         })?;
+        self.layers().tidy(self.database(), &uid);
         self.logs().remove_server(tenant, server);
         self.database().shrink();
         Ok(())
@@ -259,14 +276,14 @@ fn store(
     actor: &Actor,
     new: &NewDeployment,
     id: &str,
-    size: usize,
+    size: u64,
 ) -> Result<(), RegistryError> {
     let digest = |file: &bundle::File| hex::encode(file.sha256.bytes());
     let code = new.lock.files.get(new.lock.program.file()).map(digest).unwrap_or_default();
     let number: i64 = transaction.query_row(
         "INSERT INTO deployments
-             (id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+             (id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending, layer)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
          ON CONFLICT (tenant, server, id) DO UPDATE
              SET lock = excluded.lock, seal = excluded.seal, approval = NULL, pending = excluded.pending
          RETURNING number",
@@ -277,11 +294,12 @@ fn store(
             now(),
             &actor.0,
             code,
-            size as u64,
+            size,
             text(new.lock.bytes())?,
             text(new.seal.bytes())?,
             new.surface.get(),
             new.pending,
+            new.layer.map(|layer| layer.to_string()),
         ),
         |row| row.get(0),
     )?;
@@ -327,27 +345,45 @@ fn make_current(
     Ok(Wish::Change(Change { edits: vec![edit], event, answer: deployment }))
 }
 
-/// Forgets the oldest deployments of a server that has many, but never its current one.
-fn prune(transaction: &Transaction<'_>, tenant: &str, server: &str) -> Result<(), RegistryError> {
+/// Forgets the oldest deployments of a server that has many, but never its current one. Whether there were any.
+fn prune(transaction: &Transaction<'_>, tenant: &str, server: &str) -> Result<bool, RegistryError> {
     let pruned = transaction.execute(
-        "DELETE FROM deployments WHERE number IN (
+        "WITH sizes AS (
+             SELECT number, id, deployments.size - coalesce(layers.size, 0) AS files,
+                 iif(row_number() OVER (PARTITION BY layer ORDER BY number DESC) = 1, coalesce(layers.size, 0), 0) AS layer
+             FROM deployments
+                 LEFT JOIN layers ON layers.tenant = deployments.tenant AND layers.digest = deployments.layer
+             WHERE deployments.tenant = ?1 AND server = ?2
+         )
+         DELETE FROM deployments WHERE number IN (
              SELECT number FROM (
-                 SELECT number, id, row_number() OVER newest AS place, sum(size) OVER newest AS bytes
-                 FROM deployments WHERE tenant = ?1 AND server = ?2
-                 WINDOW newest AS (ORDER BY number DESC)
+                 SELECT number, id, row_number() OVER newest AS place,
+                     sum(files) OVER newest AS files, sum(layer) OVER newest AS layers
+                 FROM sizes WINDOW newest AS (ORDER BY number DESC)
              )
-             WHERE (place > ?3 OR bytes > ?4)
+             WHERE (place > ?3 OR files > ?4 OR layers > ?5)
                  AND id IS NOT (SELECT current FROM servers WHERE tenant = ?1 AND name = ?2)
          )",
-        (tenant, server, KEPT_DEPLOYMENTS, KEPT_BYTES),
+        (tenant, server, KEPT_DEPLOYMENTS, KEPT_BYTES, KEPT_LAYER_BYTES),
     )?;
     if pruned > 0 {
-        drop_unused_files(transaction, tenant)?;
+        drop_unused(transaction, tenant)?;
     }
-    Ok(())
+    Ok(pruned > 0)
 }
 
-fn drop_unused_files(transaction: &Transaction<'_>, tenant: &str) -> Result<(), RegistryError> {
+/// Bytes of what it runs in.
+fn layer_size(transaction: &Transaction<'_>, new: &NewDeployment) -> Result<u64, RegistryError> {
+    let Some(digest) = &new.layer else { return Ok(0) };
+    rows::size(transaction, &new.tenant, digest)?.ok_or_else(|| RegistryError::Conflict {
+        what: format!("the layer `{digest}` is not there"),
+        hint: Some("upload it first; one that no deployment runs in is kept for an hour".to_owned()),
+    })
+}
+
+/// Forgets what no deployment has any more. What is on the disk beside the database goes when that is on record.
+fn drop_unused(transaction: &Transaction<'_>, tenant: &str) -> Result<(), RegistryError> {
+    rows::drop_unused(transaction, Some(tenant))?;
     transaction.execute(
         "DELETE FROM files WHERE tenant = ?1 AND NOT EXISTS (
              SELECT 1 FROM deployment_files

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! Who exists and what is deployed: tenants, keys, servers, deployments, sessions, sealed secrets, the audit log and the
-//! tools' own logs.
+//! Who exists and what is deployed: tenants, keys, servers, deployments, the layers that programs run in, sessions, sealed
+//! secrets, the audit log and the tools' own logs.
 //!
 //! All of it lies in one data directory that one host owns. Readers look at the [`Directory`], a snapshot in memory that is
 //! replaced after each committed change, so that no request ever waits for the disk to learn who may do what.
@@ -15,6 +15,7 @@ mod error;
 mod files;
 mod keeper;
 mod keys;
+mod layers;
 mod lock;
 mod logs;
 mod master;
@@ -44,5 +45,5 @@ pub use name::is_name;
 #[doc(hidden)]
 pub use registry::OpenOptions;
 pub use registry::{Health, Registry};
-pub use requests::{Bundle, NewDeployment, NewKey, NewTenant, Next, TenantPatch};
+pub use requests::{Bundle, NewDeployment, NewKey, NewTenant, Next, ReceivedLayer, TenantPatch};
 pub use token::{Token, token_hash};

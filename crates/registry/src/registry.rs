@@ -3,6 +3,7 @@
 use crate::audit::{AuditHealth, AuditLog, Bounds};
 use crate::database::{self, Database};
 use crate::keeper::Keeper;
+use crate::layers::{self, Layers};
 use crate::logs::ToolLogs;
 use crate::outbox::{self, Outbox, Pending};
 use crate::snapshot::{self, Edit};
@@ -26,6 +27,7 @@ struct Shared {
     revision: watch::Sender<u64>,
     stores: Arc<Stores>,
     logs: ToolLogs,
+    layers: Layers,
     // Dropped in this order: the last word is written while the directory is still ours.
     keeper: Keeper,
     _lock: lock::Lock,
@@ -54,12 +56,14 @@ pub struct Health {
 pub struct OpenOptions {
     pub segment_bytes: u64,
     pub waiting_lines: usize,
+    /// What the layers of one tenant may take of the disk.
+    pub layer_bytes: u64,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
         let Bounds { segment_bytes, waiting_lines, .. } = Bounds::default();
-        OpenOptions { segment_bytes, waiting_lines }
+        OpenOptions { segment_bytes, waiting_lines, layer_bytes: layers::MOST_BYTES }
     }
 }
 
@@ -102,10 +106,12 @@ impl Registry {
         outbox.forward(&audit);
         let directory = Arc::new(ArcSwap::from_pointee(directory));
         let logs = ToolLogs::open(dir, directory.clone()).map_err(OpenError::io("open the tools' logs in", dir))?;
+        let layers =
+            Layers::open(dir, &database, options.layer_bytes).map_err(OpenError::io("open the layers in", dir))?;
         let stores = Arc::new(Stores { database, audit, outbox });
         let keeper = Keeper::start(stores.clone(), recorded).map_err(OpenError::io("start a thread for", dir))?;
         let revision = watch::Sender::new(directory.load().revision);
-        Ok(Registry { shared: Arc::new(Shared { directory, revision, stores, logs, keeper, _lock: lock }) })
+        Ok(Registry { shared: Arc::new(Shared { directory, revision, stores, logs, layers, keeper, _lock: lock }) })
     }
 
     /// Who exists and may do what, right now. Costs no lock and no disk.
@@ -166,6 +172,10 @@ impl Registry {
 
     pub(crate) fn database(&self) -> &Database {
         &self.shared.stores.database
+    }
+
+    pub(crate) fn layers(&self) -> &Layers {
+        &self.shared.layers
     }
 
     /// The one way to change who exists and what is deployed. When it returns, the change is on the disk, in the directory

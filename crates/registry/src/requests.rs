@@ -1,10 +1,11 @@
 //! What is asked of the registry, and what it answers.
 
 use crate::{Deployment, Quota, Role, Scope, Tenant, Timestamp, Token};
-use bundle::{Lock, Seal};
+use bundle::{Digest, Lock, Seal};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A tenant, and the secrets of its first three keys: nobody can read them again.
@@ -44,6 +45,8 @@ pub struct NewDeployment {
     pub lock: Lock,
     pub seal: Seal,
     pub files: BTreeMap<String, Bytes>,
+    /// What it runs in, if it runs a program: uploaded before.
+    pub layer: Option<Digest>,
     /// What the code showed when it was initialised.
     pub surface: Box<RawValue>,
     /// Somebody else has to agree first.
@@ -62,6 +65,18 @@ pub struct Next {
 #[derive(Clone, Debug)]
 pub struct Bundle {
     pub lock: Lock,
-    /// The code.
+    /// The code, if it is a module.
     pub source: Bytes,
+    /// The folder that it runs in, if it is a program.
+    pub layer: Option<PathBuf>,
+}
+
+/// A layer that is on the disk now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceivedLayer {
+    pub digest: Digest,
+    /// Bytes of all its files.
+    pub size: u64,
+    /// It was not there before.
+    pub new: bool,
 }

@@ -1,6 +1,7 @@
 //! Tenants.
 
 use crate::clock::now;
+use crate::deployments::tenant_uid;
 use crate::keys::{self, Owner};
 use crate::registry::{Change, Wish};
 use crate::snapshot::{Edit, to_json};
@@ -98,13 +99,15 @@ impl Registry {
 
     /// Removes a tenant and everything it has; only the audit log remembers it.
     pub fn delete_tenant(&self, actor: &Actor, name: &str) -> Result<(), RegistryError> {
-        self.change(|transaction, directory| {
+        let uid = self.change(|transaction, directory| {
             find(directory, name)?;
+            let uid = tenant_uid(transaction, name)?;
             vault::remove(transaction, name)?;
             transaction.execute("DELETE FROM tenants WHERE name = ?1", [name])?;
             let edits = vec![Edit::TenantGone(name.to_owned())];
-            Ok(Wish::Change(Change { edits, event: event(actor, name, "tenant.delete", None), answer: () }))
+            Ok(Wish::Change(Change { edits, event: event(actor, name, "tenant.delete", None), answer: uid }))
         })?;
+        self.layers().tidy(self.database(), &uid);
         self.logs().remove_tenant(name);
         self.database().shrink();
         Ok(())

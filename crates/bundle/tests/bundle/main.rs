@@ -2,6 +2,7 @@
 
 mod canonical;
 mod drift;
+mod layer;
 mod lock;
 mod manifest;
 mod program;

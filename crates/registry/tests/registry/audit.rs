@@ -1,14 +1,12 @@
 //! The audit log: what is written is found again, and what happened to it is found out.
 
-mod common;
-
-use common::{actor, audit_lines, call, eventually, fresh, segments};
+use crate::common::{actor, audit_lines, call, eventually, fresh, segments};
 use registry::{AuditEvent, AuditLog, CallEvent, CallFilter, CallLine, OpenOptions, Registry, VerifyError, verify};
 use serde_json::value::RawValue;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::tempdir;
 
@@ -108,12 +106,19 @@ fn verify_works_while_the_log_is_written() {
     let dir = tempdir().unwrap();
     let registry =
         Registry::open_with(dir.path(), OpenOptions { segment_bytes: 100_000, ..OpenOptions::default() }).unwrap();
-    let done = AtomicBool::new(false);
+    let (done, rounds) = (AtomicBool::new(false), AtomicUsize::new(1));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
+                let mut written = 0;
                 while !done.load(Ordering::Relaxed) {
-                    registry.audit().append(&call("acme", "prices", "ok")).unwrap();
+                    // So many for each time it is read, else a slow reader has ever more to read.
+                    if written < 200 * rounds.load(Ordering::Relaxed) {
+                        registry.audit().append(&call("acme", "prices", "ok")).unwrap();
+                        written += 1;
+                    } else {
+                        std::thread::sleep(Duration::from_micros(300));
+                    }
                 }
             });
         }
@@ -122,6 +127,7 @@ fn verify_works_while_the_log_is_written() {
             if round % 10 == 0 {
                 registry.create_tenant(&actor(), &format!("t{round}")).unwrap();
             }
+            rounds.fetch_add(1, Ordering::Relaxed);
             let result = verify(dir.path(), expected.as_deref());
             if result.is_err() || round == 29 {
                 done.store(true, Ordering::Relaxed);

@@ -1,14 +1,10 @@
 //! Somebody who can read and write the files of the data directory learns no value, and cannot make one of another.
 
-mod common;
-#[path = "common/vault.rs"]
-mod vault;
-
-use common::{Fresh, actor};
+use crate::common::{Fresh, actor};
+use crate::vault::{blob, database, files_with, get, master, set, tokens, unlocked, value};
 use rusqlite::types::Value;
 use serde_json::json;
 use std::path::Path;
-use vault::{blob, database, files_with, get, master, set, tokens, unlocked, value};
 
 const SECRET: &str = "tok-8f2c1d7e9b";
 const CLIENT_SECRET: &str = "cls-4b1a0d9c3e";

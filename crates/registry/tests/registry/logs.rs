@@ -1,8 +1,6 @@
 //! The tools' own logs.
 
-mod common;
-
-use common::{actor, deploy, fresh};
+use crate::common::{actor, deploy, fresh};
 use registry::{Registry, ToolLine, rfc3339_now};
 use std::fs;
 use std::io::Write;
@@ -16,7 +14,7 @@ fn texts(registry: &Registry, server: &str, n: usize) -> Vec<String> {
     registry.logs().tail("acme", server, n).unwrap().into_iter().map(|line| line.text).collect()
 }
 
-fn with_server(server: &str) -> common::Fresh {
+fn with_server(server: &str) -> crate::common::Fresh {
     let host = fresh();
     host.registry.create_tenant(&actor(), "acme").unwrap();
     deploy(&host.registry, "acme", server, "one").unwrap();

@@ -1,14 +1,10 @@
 //! Secrets, providers and connections: what is sealed is there for its tenant, at once and after a restart.
 
-mod common;
-#[path = "common/vault.rs"]
-mod vault;
-
-use common::{actor, audit_lines, fresh};
+use crate::common::{actor, audit_lines, fresh};
+use crate::vault::{code, get, master, set, tokens, unlocked, value};
 use registry::{MasterKey, Registry};
 use secrecy::ExposeSecret;
 use serde_json::json;
-use vault::{code, get, master, set, tokens, unlocked, value};
 
 const TOKENS: &str = r#"{"access_token":"at-0123456789","refresh_token":"rt-0123456789"}"#;
 
@@ -240,7 +236,7 @@ fn what_a_tenant_has_sealed_goes_with_it() {
     assert!(registry.providers("acme").unwrap().is_empty());
     for table in ["tenant_keys", "secrets", "providers", "connections"] {
         let count = format!("SELECT count(*) FROM {table}");
-        let rows: i64 = vault::database(host.dir.path()).query_row(&count, [], |row| row.get(0)).unwrap();
+        let rows: i64 = crate::vault::database(host.dir.path()).query_row(&count, [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 0, "{table}");
     }
 }
@@ -304,7 +300,7 @@ fn nothing_that_can_be_printed_shows_a_value() {
     for hidden in ["tok-one", "client-secret", "at-0123", "rt-0123", "00010203", "[0, 1, 2, 3"] {
         assert!(!printed.contains(hidden), "{hidden} in {printed}");
     }
-    let sealed = vault::blob(host.dir.path(), "SELECT sealed FROM secrets");
+    let sealed = crate::vault::blob(host.dir.path(), "SELECT sealed FROM secrets");
     let start: Vec<_> = sealed[..4].iter().map(|byte| byte.to_string()).collect();
     assert!(!printed.contains(&start.join(", ")), "not even what is sealed");
 }

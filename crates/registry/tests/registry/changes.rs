@@ -1,8 +1,6 @@
 //! Tenants, keys, servers, deployments and sessions: what is asked for is there, at once and after a restart.
 
-mod common;
-
-use common::{actor, audit_lines, call_key, deploy, deploy_well, fresh, sealed};
+use crate::common::{actor, audit_lines, call_key, deploy, deploy_well, fresh, sealed};
 use registry::{
     Directory, NewDeployment, NewKey, Quota, Registry, RegistryError, Role, Scope, SessionRecord, TenantPatch, Token,
     token_hash,

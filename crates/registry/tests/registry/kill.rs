@@ -1,8 +1,6 @@
 //! A host that is killed at any moment loses nothing it had confirmed, and leaves nothing half done.
 
-mod common;
-
-use common::{actor, audit_lines, call, call_key, deploy_well};
+use crate::common::{actor, audit_lines, call, call_key, deploy_well};
 use registry::{Registry, TenantPatch, token_hash, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -139,7 +137,7 @@ impl Tenant {
 /// Runs a host, kills it after a while, and returns what it said until then.
 fn run_and_kill(dir: &Path, round: u32, after: Duration) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "kill::child", "--nocapture"])
         .env("REGISTRY_TEST_DIR", dir)
         .env("REGISTRY_TEST_ROUND", round.to_string())
         .stdout(Stdio::piped())

@@ -2,9 +2,7 @@
 //!
 //! Both need a file system of their own, mounted where nobody else sees it.
 
-mod common;
-
-use common::{actor, audit_lines, call, call_key, deploy_well, deployment, eventually};
+use crate::common::{actor, audit_lines, call, call_key, deploy_well, deployment, eventually};
 use registry::{AuditEvent, CallFilter, OpenOptions, Registry, ToolLine, rfc3339_now, token_hash, verify};
 use std::fs::{self, File};
 use std::io::Write;
@@ -30,7 +28,7 @@ fn on_own_disk(role: &str, dir: &Path, mount: &str) -> bool {
         println!("skipped: {role} needs the right to mount a file system");
         return false;
     }
-    let status = script(&format!(r#"exec timeout 120 "$BINARY" --exact {role} --nocapture"#)).status().unwrap();
+    let status = script(&format!(r#"exec timeout 120 "$BINARY" --exact disk::{role} --nocapture"#)).status().unwrap();
     assert!(status.success(), "{role}: {status}");
     true
 }
@@ -56,7 +54,7 @@ fn a_full_disk() {
 #[test]
 fn on_a_full_disk() {
     let Some(dir) = child_dir("on_a_full_disk") else { return };
-    let options = OpenOptions { waiting_lines: 500, segment_bytes: 100_000 };
+    let options = OpenOptions { waiting_lines: 500, segment_bytes: 100_000, ..OpenOptions::default() };
     let registry = Registry::open_with(&dir, options).unwrap();
     let acme = registry.create_tenant(&actor(), "acme").unwrap();
     let deployed = deploy_well(&registry, "acme", "prices", "return 1");

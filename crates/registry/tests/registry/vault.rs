@@ -1,5 +1,4 @@
 //! A host with a master key, and ways to look at what it leaves on the disk.
-#![allow(dead_code)] // each test uses some of it
 
 use crate::common::{Fresh, actor, fresh};
 use registry::{MasterKey, Registry, RegistryError};

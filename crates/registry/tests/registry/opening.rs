@@ -1,8 +1,6 @@
 //! Opening a data directory: one host at a time, for its owner alone, of a version this program knows.
 
-mod common;
-
-use common::{actor, deploy, eventually, fresh};
+use crate::common::{actor, deploy, eventually, fresh};
 use registry::{OpenError, Registry, Role, token_hash};
 use std::fs;
 use std::io::Write;
@@ -43,7 +41,7 @@ fn child() {
 fn the_second_host_is_refused_and_told_who_the_first_is() {
     let dir = tempdir().unwrap();
     let mut first = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "opening::child", "--nocapture"])
         .env("REGISTRY_TEST_DIR", dir.path())
         .env("REGISTRY_TEST_HOLD", "1")
         .stdout(Stdio::null())
@@ -67,7 +65,7 @@ fn everything_is_for_its_owner_alone() {
     let dir = tempdir().unwrap();
     let data = dir.path().join("deep/data");
     let status = Command::new("sh")
-        .args(["-c", r#"umask 000; exec "$0" --exact child --nocapture"#])
+        .args(["-c", r#"umask 000; exec "$0" --exact opening::child --nocapture"#])
         .arg(std::env::current_exe().unwrap())
         .env("REGISTRY_TEST_DIR", &data)
         .stdout(Stdio::null())
@@ -150,7 +148,7 @@ fn an_empty_database_is_brought_up_to_date() {
     drop(registry);
     let database = rusqlite::Connection::open(&path).unwrap();
     let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 3);
+    assert_eq!(version, 4);
 }
 
 #[test]
@@ -165,7 +163,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(error.code(), "newer_schema");
     assert!(error.to_string().contains("99"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
-    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 3).unwrap();
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 4).unwrap();
     assert!(Registry::open(dir.path()).unwrap().directory().tenants.contains_key("acme"));
 }
 

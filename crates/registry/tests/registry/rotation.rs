@@ -1,10 +1,7 @@
 //! Keys change, values stay; and a host that is killed meanwhile has all old keys or all new ones.
 
-mod common;
-#[path = "common/vault.rs"]
-mod vault;
-
-use common::{actor, audit_lines};
+use crate::common::{actor, audit_lines};
+use crate::vault::{blob, code, get, master, set, tokens, unlocked, value};
 use registry::Registry;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +9,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
-use vault::{blob, code, get, master, set, tokens, unlocked, value};
 
 const ROUNDS: u64 = 12;
 const TENANTS: [&str; 3] = ["acme", "other", "third"];
@@ -129,7 +125,7 @@ fn child() {
 /// Runs a host, kills it a while after its first change, and returns the last master key that it confirmed, if any.
 fn run_and_kill(dir: &Path, number: u64, after: Duration) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "rotation::child", "--nocapture"])
         .env("REGISTRY_TEST_DIR", dir)
         .env("REGISTRY_TEST_MASTER", number.to_string())
         .stdout(Stdio::piped())

@@ -1,5 +1,4 @@
 //! What the tests share.
-#![allow(dead_code)] // each of them uses some of it
 
 use bundle::{Lock, MacKey, Seal, Step, Surface};
 use bytes::Bytes;
@@ -73,11 +72,13 @@ pub fn sealed(
         Err(_) => Step::default(),
     };
     let surface = Surface::new(serde_json::from_str(SURFACE).unwrap()).unwrap();
-    let lock = Lock::new(&manifest, surface, "server.js".parse().unwrap(), &files, step).unwrap();
+    let lock =
+        Lock::new(&manifest, surface, bundle::Program::Module { entry: "server.js".parse().unwrap() }, &files, step)
+            .unwrap();
     let mut seal = Seal::new(&lock);
     seal.authenticate(key.parse().unwrap(), &MacKey::from_token(token));
     let surface = RawValue::from_string(SURFACE.to_owned()).unwrap();
-    NewDeployment { tenant: tenant.to_owned(), lock, seal, files, surface, pending: false }
+    NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer: None, surface, pending: false }
 }
 
 pub fn deploy(registry: &Registry, tenant: &str, server: &str, source: &str) -> Result<Arc<Deployment>, RegistryError> {
