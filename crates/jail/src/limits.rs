@@ -116,3 +116,11 @@ fn prlimit(resource: Resource, new: Option<libc::rlimit>) -> io::Result<libc::rl
     check_long(unsafe { libc::syscall(libc::SYS_prlimit64, 0, resource as libc::c_long, new, &raw mut old) })?;
     Ok(old)
 }
+
+/// Three quarters of the machine's memory, in MiB: what guests may have, so that their host outlives them.
+pub fn memory_for_guests_mb() -> u64 {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kb = total.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(4 << 20);
+    kb / 1024 / 4 * 3
+}

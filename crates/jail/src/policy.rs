@@ -176,6 +176,42 @@ pub(crate) fn compile(rules: &[Rule]) -> Result<seccompiler::BpfProgram, PolicyE
     compile_otherwise(rules, SeccompAction::KillProcess)
 }
 
+/// The same program, shorter: what is allowed whatever its arguments takes one instruction each and comes first.
+/// The kernel translates a filter anew for every process that installs one.
+pub(crate) fn compile_short(rules: &[Rule]) -> Result<seccompiler::BpfProgram, PolicyError> {
+    let mut always: Vec<i64> = rules.iter().filter(|rule| rule.arguments.is_empty()).map(|rule| rule.number).collect();
+    always.sort_unstable();
+    always.dedup();
+    let others: Vec<Rule> = rules.iter().filter(|rule| !always.contains(&rule.number)).cloned().collect();
+    let rest = compile(&others)?;
+    let instruction = |code: u32, jt: usize, jf: usize, k: u32| -> Option<seccompiler::sock_filter> {
+        let (jt, jf) = (u8::try_from(jt).ok()?, u8::try_from(jf).ok()?);
+        Some(seccompiler::sock_filter { code: u16::try_from(code).ok()?, jt, jf, k })
+    };
+    let short = || -> Option<seccompiler::BpfProgram> {
+        let (load, equal) = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
+        // Beyond the numbers is the one instruction that allows, and beyond that the rest, which asks everything itself.
+        let count = always.len();
+        let mut program = vec![
+            instruction(load, 0, 0, std::mem::offset_of!(libc::seccomp_data, arch) as u32)?,
+            instruction(equal, 0, count + 2, ARCHITECTURE)?,
+            instruction(load, 0, 0, std::mem::offset_of!(libc::seccomp_data, nr) as u32)?,
+        ];
+        for (index, number) in always.iter().enumerate() {
+            let last = usize::from(index + 1 == count);
+            program.push(instruction(equal, count - 1 - index, last, u32::try_from(*number).ok()?)?);
+        }
+        program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW)?);
+        program.extend(rest.iter().cloned());
+        Some(program)
+    };
+    // Without a single number, or with more than a jump reaches, nothing is gained.
+    if always.is_empty() { compile(rules) } else { short().map_or_else(|| compile(rules), Ok) }
+}
+
+/// As the kernel names it to filters.
+const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
+
 /// The same with another answer to what no rule allows.
 pub(crate) fn compile_otherwise(
     rules: &[Rule],

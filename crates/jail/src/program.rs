@@ -47,7 +47,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-pub use child::{Child, End};
+pub use child::{Child, End, Sockets};
 pub use system::system;
 pub use tree::{Bounds, Held, Holder, Tree};
 pub use usage::Usage;

@@ -75,7 +75,7 @@ impl Filter {
         for rule in own.iter_mut().filter(|rule| same.contains(&rule.number)) {
             rule.arguments.clear();
         }
-        Ok(Filter { name, program: policy::compile(&own).map_err(refused(name))? })
+        Ok(Filter { name, program: policy::compile_short(&own).map_err(refused(name))? })
     }
 
     /// The filter without the rules for one system call: when a workload passes with it, nobody needs the rule.

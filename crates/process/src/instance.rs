@@ -1,7 +1,8 @@
 //! A program that is started and has said what it offers.
 
 use crate::driver::{Answer, Driver, NewCall, Peer};
-use crate::launch::Launcher;
+use crate::launch::{Launcher, unavailable};
+use crate::memory::Share;
 use crate::peer::greet::greet;
 use crate::peer::offer::{Offered, list};
 use sandbox::{Code, Failure};
@@ -13,22 +14,31 @@ pub(crate) struct Instance {
     pub(crate) peer: Peer,
     pub(crate) offered: Offered,
     pub(crate) born: Instant,
+    /// What it may use of the memory that all programs have together.
+    _memory: Share,
 }
 
 impl Instance {
     /// Starts one under the limits of initialisation, and holds what it shows against what was agreed.
     pub(crate) async fn start(launcher: &Launcher) -> Result<Instance, Failure> {
         let (limits, shows) = (launcher.limits(), launcher.shows());
-        let (pipes, process) = launcher.launch().await?;
-        let peer = Driver::start(pipes, process, limits.clone(), shows.clone());
+        let memory = launcher.ground.memory.take(limits.memory_mb << 20).ok_or_else(full)?;
+        let started = launcher.launch().await?;
+        let peer = Driver::start(started, limits.clone(), shows.clone())
+            .map_err(|error| unavailable(&format!("the proxy of a program cannot be served: {error}")))?;
         let introduced = peer.during(NewCall::initialisation(limits.clone()), |call| introduce(&peer, call)).await;
         let offered = match introduced {
             Ok((introduced, _)) => introduced.map_err(|why| Failure::new(Code::InitFailed, why))?,
             Err(Answer { failure, .. }) => return Err(failure),
         };
         shows.check(&offered.surface)?;
-        Ok(Instance { peer, offered, born: Instant::now() })
+        peer.process().settle(limits.cpu_percent)?;
+        Ok(Instance { peer, offered, born: Instant::now(), _memory: memory })
     }
+}
+
+fn full() -> Failure {
+    Failure::new(Code::Busy, "the programs of this host have all the memory that they may have; try again")
 }
 
 /// How often lists may change while a server gets ready: many register some tools only when they know their client.

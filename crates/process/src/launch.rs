@@ -1,13 +1,15 @@
 //! From a deployment to a program in its jail.
 
-use crate::driver::{Pipes, Process, Used};
+use crate::driver::{Pipes, Process, Started, Used};
+use crate::http::Bridge;
+use crate::memory::Memory;
 use crate::peer::offer::SURFACE_BYTES;
-use crate::settings::ProcessSettings;
+use crate::settings::{Network, ProcessSettings};
 use crate::verdict::Ended;
 use jail::cgroup::{Group, Manager};
 use jail::program::{Bounds, Child, Content, End, Holder, Mount, SpawnError, Tree};
 use policy::Limits;
-use sandbox::{Code, Deployment, Failure, Future, Program, Shows};
+use sandbox::{Code, Deployment, Failure, Future, Program, Shows, Speaks};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -25,11 +27,16 @@ const TMP: &str = "/tmp";
 const FOLDERS: [&str; 7] =
     ["/app", "/app/bin", "/app/.venv/bin", "/app/node_modules/.bin", "/usr/local/bin", "/usr/bin", "/bin"];
 
+const NODE_OPTIONS: &str = "NODE_OPTIONS";
+
 /// Files in a scratch folder.
 const SCRATCH_FILES: u64 = 4096;
 const OPEN_FILES: u64 = 1024;
 /// Of one process, over its whole life. What a call may use is counted apart.
 const CPU_SECONDS: u64 = 3600;
+/// CPU of a program until it is ready. How much it may use in all is bounded then (`init_cpu_ms`), and an interpreter that
+/// starts with half a core takes twice as long.
+const STARTING_PERCENT: u64 = 400;
 /// Private memory that runtimes set aside and hardly touch.
 const ASIDE: u64 = 1 << 30;
 
@@ -37,6 +44,8 @@ const ASIDE: u64 = 1 << 30;
 pub(crate) struct Ground {
     pub(crate) settings: ProcessSettings,
     pub(crate) groups: Option<Manager>,
+    /// What all programs may use together.
+    pub(crate) memory: Memory,
     /// The system that programs see, read once.
     pub(crate) system: Vec<Mount>,
     pub(crate) _anchor: Option<Group>,
@@ -59,63 +68,83 @@ impl Launcher {
     }
 
     /// Starts one. Building the jail takes milliseconds, in which nothing else should wait.
-    pub(crate) async fn launch(&self) -> Result<(Pipes, Arc<dyn Process>), Failure> {
+    pub(crate) async fn launch(&self) -> Result<Started, Failure> {
         let launcher = self.clone();
         let spawned = tokio::task::spawn_blocking(move || launcher.spawn()).await;
         let mut child = spawned.map_err(|_| unavailable("the start was given up"))??;
         let longest = usize::try_from(self.limits().result_kb * 1024).unwrap_or(usize::MAX).max(SURFACE_BYTES);
-        let pipes = pipes(&mut child, longest.saturating_add(64 << 10));
+        let pipes = pipes(&mut child, self.speaks(), longest.saturating_add(64 << 10));
         let pipes = pipes.map_err(|error| unavailable(&format!("the pipes of a program cannot be used: {error}")))?;
-        Ok((pipes, Arc::new(Jailed::new(child))))
+        Ok(Started { pipes, listener: child.take_listener(), process: Arc::new(Jailed::new(child)) })
+    }
+
+    fn speaks(&self) -> &Speaks {
+        match &self.deployment.program {
+            Program::Command { speaks, .. } => speaks,
+            Program::Module { .. } => &Speaks::Stdio,
+        }
     }
 
     fn spawn(&self) -> Result<Child, Failure> {
-        let Program::Command { files, command, environment, .. } = &self.deployment.program else {
+        let Program::Command { files, command, environment, network, speaks } = &self.deployment.program else {
             return Err(Failure::new(Code::InitFailed, "the wall `process` runs commands, and no modules"));
         };
+        let network = match (network, &self.ground.settings.network) {
+            (true, None) => return Err(unavailable("there is no network for them here")),
+            (wanted, network) => network.as_ref().filter(|_| *wanted),
+        };
+        if let Speaks::Http { path, .. } | Speaks::Sse { path, .. } = speaks
+            && !path.starts_with('/')
+        {
+            return Err(Failure::new(Code::InitFailed, format!("`{path}` is no path of a server: it begins with `/`")));
+        }
         let folders = self.folders();
         let Some((name, arguments)) = command.split_first() else {
             return Err(Failure::new(Code::InitFailed, "the command is empty"));
         };
         let program = find(name, files, &folders)
             .ok_or_else(|| Failure::new(Code::InitFailed, format!("there is no program `{name}` to be started")))?;
-        let environment = variables(environment, &folders);
+        let environment = variables(environment, network, &folders);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let variables: Vec<_> = environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let spawned = self.tree(files).spawn(self.ground.groups.as_ref(), &program, &arguments, &variables);
+        let spawned = self.tree(files, network).spawn(self.ground.groups.as_ref(), &program, &arguments, &variables);
         spawned.map_err(|error| match error {
             SpawnError::Zero => Failure::new(Code::InitFailed, error.to_string()),
             error => unavailable(&error.to_string()),
         })
     }
 
-    fn tree(&self, files: &Path) -> Tree {
-        let Ground { settings, system, .. } = &*self.ground;
+    fn tree(&self, files: &Path, network: Option<&Network>) -> Tree {
+        let limits = self.limits();
         let mount = |target: &str, content| Mount { target: target.into(), content };
-        let scratch = |mb: u64| Content::Scratch { bytes: mb << 20, files: SCRATCH_FILES, executable: false };
+        let scratch_bytes = limits.scratch_mb << 20;
+        let scratch = || Content::Scratch { bytes: scratch_bytes, files: SCRATCH_FILES, executable: false };
         let own = [
             mount(FILES, Content::Host { source: files.to_owned(), executable: true }),
-            mount(TMP, scratch(settings.tmp_mb)),
-            mount(HOME, scratch(settings.home_mb)),
+            mount(TMP, scratch()),
+            mount(HOME, scratch()),
             mount("/proc", Content::Proc),
             mount("/dev", Content::Devices),
         ];
-        let memory_bytes = self.limits().memory_mb << 20;
+        let told = network.iter().flat_map(|network| &network.files);
+        let told = told.map(|(target, bytes)| (target.clone(), Content::Text { bytes: bytes.clone() }));
+        let told = told.map(|(target, content)| Mount { target, content });
+        let memory_bytes = limits.memory_mb << 20;
         Tree {
-            mounts: system.iter().cloned().chain(own).collect(),
+            mounts: self.ground.system.iter().cloned().chain(own).chain(told).collect(),
             bounds: Bounds {
-                processes: settings.processes,
+                processes: limits.processes,
                 memory_bytes,
-                cpu_percent: settings.cpu_percent,
+                cpu_percent: percent(limits.cpu_percent.max(STARTING_PERCENT)),
                 cpu_seconds: CPU_SECONDS,
                 data_bytes: memory_bytes * 2 + ASIDE,
-                file_bytes: settings.tmp_mb.max(settings.home_mb) << 20,
+                file_bytes: scratch_bytes,
                 open_files: OPEN_FILES,
             },
             // Root's own files are read as `nobody`.
             reads_as: std::fs::metadata(files).ok().map(|folder| folder.uid()).filter(|owner| *owner != 0),
             folder: FILES.into(),
-            proxy: None,
+            proxy: network.map(|network| network.port),
         }
     }
 
@@ -126,16 +155,34 @@ impl Launcher {
     }
 }
 
-fn unavailable(why: &str) -> Failure {
+pub(crate) fn unavailable(why: &str) -> Failure {
     Failure::new(Code::WallUnavailable, format!("this host cannot start programs: {why}"))
 }
 
-/// The few variables that programs expect, and those of the deployment.
-fn variables(given: &BTreeMap<String, String>, folders: &[PathBuf]) -> BTreeMap<String, String> {
+fn percent(limit: u64) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
+
+/// The few variables that programs expect, those of the network, and those of the deployment.
+fn variables(
+    given: &BTreeMap<String, String>,
+    network: Option<&Network>,
+    folders: &[PathBuf],
+) -> BTreeMap<String, String> {
     let path: Vec<_> = folders.iter().map(|folder| folder.to_string_lossy()).collect();
     let own = [("PATH", path.join(":")), ("HOME", HOME.into()), ("LANG", "C.UTF-8".into()), ("TMPDIR", TMP.into())];
     let own = own.map(|(name, value)| (name.to_owned(), value));
-    own.into_iter().chain(given.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
+    let mut all: BTreeMap<_, _> = own.into_iter().collect();
+    all.extend(network.iter().flat_map(|network| network.variables.clone()));
+    for (name, value) in given {
+        let value = match all.get(name) {
+            // A list, of which both parts count.
+            Some(ours) if name == NODE_OPTIONS => format!("{ours} {value}"),
+            _ => value.clone(),
+        };
+        all.insert(name.clone(), value);
+    }
+    all
 }
 
 /// Where a program is inside. All that is shown of the host is at its own place, but for the files.
@@ -153,12 +200,17 @@ fn find(name: &str, files: &Path, folders: &[PathBuf]) -> Option<String> {
     candidates.into_iter().find(there).and_then(|path| path.into_os_string().into_string().ok())
 }
 
-fn pipes(child: &mut Child, longest: usize) -> std::io::Result<Pipes> {
+fn pipes(child: &mut Child, speaks: &Speaks, longest: usize) -> std::io::Result<Pipes> {
     let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
     let stdin = pipe::Sender::from_owned_fd(OwnedFd::from(child.stdin.take().ok_or_else(gone)?))?;
     let stdout = pipe::Receiver::from_owned_fd(OwnedFd::from(child.stdout.take().ok_or_else(gone)?))?;
     let stderr = pipe::Receiver::from_owned_fd(OwnedFd::from(child.stderr.take().ok_or_else(gone)?))?;
-    Ok(Pipes::new(stdin, stdout, stderr, longest))
+    let sockets = child.sockets().ok_or_else(gone)?;
+    Ok(match Bridge::start(speaks, sockets, longest) {
+        // Its standard input has ended before it began.
+        Some(bridge) => Pipes::bridged(bridge, stdout, stderr),
+        None => Pipes::new(stdin, stdout, stderr, longest),
+    })
 }
 
 /// A program in its jail.
@@ -189,6 +241,11 @@ impl Process for Jailed {
     fn holds_more_than(&self, bytes: u64) -> bool {
         let closely = || self.child().as_ref().and_then(Child::proportional_memory);
         !self.memory_held && closely().is_some_and(|memory| memory > bytes)
+    }
+
+    fn settle(&self, cpu_percent: u64) -> Result<(), Failure> {
+        let limited = self.child().as_ref().map_or(Ok(()), |child| child.limit_cpu(percent(cpu_percent)));
+        limited.map_err(|error| unavailable(&error.to_string()))
     }
 
     fn end(&self, grace: Duration) -> Future<'static, Option<Ended>> {
@@ -233,9 +290,20 @@ mod tests {
     #[test]
     fn the_deployments_variables_come_last() {
         let given = BTreeMap::from([("LANG".to_owned(), "de".to_owned()), ("KEY".to_owned(), "1".to_owned())]);
-        let all = variables(&given, &["/app/bin".into(), "/usr/bin".into()]);
+        let all = variables(&given, None, &["/app/bin".into(), "/usr/bin".into()]);
         let names: Vec<_> = all.keys().map(String::as_str).collect();
         assert_eq!(names, ["HOME", "KEY", "LANG", "PATH", "TMPDIR"]);
         assert_eq!((all["LANG"].as_str(), all["PATH"].as_str()), ("de", "/app/bin:/usr/bin"));
+    }
+
+    #[test]
+    fn options_of_node_are_both_ours_and_theirs() {
+        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
+        let variables_of = map(&[("NODE_OPTIONS", "--require=/x"), ("HTTP_PROXY", "ours"), ("NO_PROXY", "none")]);
+        let network = Network { port: 1, variables: variables_of, files: Vec::new() };
+        let given = map(&[("NODE_OPTIONS", "--trace-uncaught"), ("HTTP_PROXY", "theirs")]);
+        let all = variables(&given, Some(&network), &[]);
+        assert_eq!(all["NODE_OPTIONS"], "--require=/x --trace-uncaught");
+        assert_eq!((all["HTTP_PROXY"].as_str(), all["NO_PROXY"].as_str()), ("theirs", "none"));
     }
 }

@@ -1,5 +1,6 @@
 //! How this host runs programs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,13 +10,10 @@ pub struct ProcessSettings {
     /// Folders of the host with more programs, beside `/usr`: each is seen inside at its own path, read-only, and the
     /// `bin` in it is searched for programs.
     pub toolchains: Vec<PathBuf>,
-    /// CPU of one program with all that it starts, where 100 is a core.
-    pub cpu_percent: u32,
-    /// Processes and threads of one program.
-    pub processes: u64,
-    /// What a program may write to `/tmp`, and to its home. Both are memory.
-    pub tmp_mb: u64,
-    pub home_mb: u64,
+    /// What programs with a network find it by. Without one, none of those starts.
+    pub network: Option<Network>,
+    /// Memory of all programs together, counted by what each may use. Beyond that none starts.
+    pub memory_mb: u64,
     /// Memory of all programs together that are started ahead of need.
     pub warm_mb: u64,
     /// Programs of one deployment that are started ahead of need, at most.
@@ -26,14 +24,23 @@ pub struct ProcessSettings {
     pub warm_idle: Duration,
 }
 
+/// What a program needs to use the proxy, which is all the network it has.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Where the proxy is, on the program's own loopback.
+    pub port: u16,
+    /// What tells programs of it. A deployment's own variables are stronger.
+    pub variables: BTreeMap<String, String>,
+    /// Small files that the variables name, each with its path inside.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+}
+
 impl Default for ProcessSettings {
     fn default() -> ProcessSettings {
         ProcessSettings {
             toolchains: Vec::new(),
-            cpu_percent: 50,
-            processes: 50,
-            tmp_mb: 32,
-            home_mb: 32,
+            network: None,
+            memory_mb: jail::limits::memory_for_guests_mb(),
             warm_mb: 1024,
             warm: 8,
             warm_age: Duration::from_secs(600),

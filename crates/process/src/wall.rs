@@ -3,6 +3,7 @@
 use crate::compartment::{ManyCalls, OneCall};
 use crate::instance::Instance;
 use crate::launch::{Ground, Launcher};
+use crate::memory::Memory;
 use crate::settings::ProcessSettings;
 use crate::warm::{Budget, Warm};
 use jail::cgroup::{Availability, Group, Limits, Manager};
@@ -38,10 +39,18 @@ impl ProcessWall {
         };
         let (groups, anchor) = groups.unzip();
         let system = jail::program::system(&settings.toolchains);
-        Ok(ProcessWall {
-            ground: Arc::new(Ground { settings, groups, system, _anchor: anchor }),
-            budget: Arc::default(),
-        })
+        let (budget, memory) = (Arc::new(Budget::new(&settings)), Memory::new(settings.memory_mb << 20));
+        Ok(ProcessWall { ground: Arc::new(Ground { settings, groups, system, memory, _anchor: anchor }), budget })
+    }
+
+    /// What it runs with, for people.
+    pub fn posture(&self) -> String {
+        let groups = match &self.ground.groups {
+            Some(groups) if groups.limits_cpu() => "control groups for memory, processes and CPU",
+            Some(_) => "control groups for memory and processes; CPU is measured",
+            None => "no control groups: each process has its limits, and the host measures and kills",
+        };
+        format!("jails with seven namespaces, seccomp and landlock; {groups}")
     }
 }
 
@@ -89,7 +98,7 @@ impl Seed for ProcessSeed {
             let instance = self.warm.take().await?;
             let limits = self.warm.limits().clone();
             Ok(match growth {
-                Growth::OneCall => Arc::new(OneCall::new(instance, limits)) as Arc<dyn Compartment>,
+                Growth::OneCall | Growth::Spare => Arc::new(OneCall::new(instance, limits)) as Arc<dyn Compartment>,
                 Growth::ManyCalls => Arc::new(ManyCalls { instance, limits }),
             })
         })

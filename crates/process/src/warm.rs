@@ -2,10 +2,11 @@
 
 use crate::instance::Instance;
 use crate::launch::Launcher;
+use crate::memory::{Memory, Share};
+use crate::settings::ProcessSettings;
 use policy::{Boundary, Limits};
 use sandbox::{Code, Failure};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
@@ -25,35 +26,14 @@ const STARTS: usize = 2;
 
 /// What all that wait, and start to wait, may use together.
 pub(crate) struct Budget {
-    /// Memory of those that wait.
-    bytes: AtomicU64,
+    /// Of those that wait.
+    memory: Memory,
     starts: Semaphore,
 }
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { bytes: AtomicU64::new(0), starts: Semaphore::new(STARTS) }
-    }
-}
-
-/// A part of the budget, given back when dropped.
-struct Share {
-    budget: Arc<Budget>,
-    bytes: u64,
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.budget.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
 impl Budget {
-    fn take(self: &Arc<Budget>, bytes: u64, most: u64) -> Option<Share> {
-        let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|used| *used <= most)
-        });
-        taken.ok().map(|_| Share { budget: self.clone(), bytes })
+    pub(crate) fn new(settings: &ProcessSettings) -> Budget {
+        Budget { memory: Memory::new(settings.warm_mb << 20), starts: Semaphore::new(STARTS) }
     }
 }
 
@@ -170,16 +150,15 @@ impl Warm {
     /// Starts what is missing, in the background.
     fn replace(self: &Arc<Warm>) {
         let mut state = self.state();
-        let most = self.launcher.ground.settings.warm_mb << 20;
         let paused = state.trouble.as_ref().is_some_and(|trouble| Instant::now() < trouble.until);
         while !paused && state.waiting.len() + state.starting < state.wanted {
-            let Some(share) = self.budget.take(state.bytes, most) else { return };
+            let Some(share) = self.budget.memory.take(state.bytes) else { return };
             state.starting += 1;
             let warm = Arc::downgrade(self);
+            let budget = self.budget.clone();
             tokio::spawn(async move {
-                let turn = share.budget.clone();
                 // Nobody closes it.
-                let _turn = turn.starts.acquire().await;
+                let _turn = budget.starts.acquire().await;
                 let Some(warm) = warm.upgrade() else { return };
                 let started = warm.start().await;
                 let mut state = warm.state();
@@ -244,18 +223,6 @@ async fn tend(warm: Weak<Warm>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_budget_is_never_overdrawn_and_comes_back() {
-        let budget = Arc::new(Budget::default());
-        let first = budget.take(60, 100).unwrap();
-        assert!(budget.take(60, 100).is_none());
-        let second = budget.take(40, 100).unwrap();
-        drop(first);
-        assert!(budget.take(60, 100).is_some());
-        drop(second);
-        assert_eq!(budget.bytes.load(Ordering::Relaxed), 0);
-    }
 
     #[test]
     fn pauses_double_up_to_a_bound() {

@@ -6,8 +6,8 @@ mod processes;
 use libtest_mimic::{Arguments, Trial};
 use process::{ProcessSettings, ProcessWall};
 use processes::below;
-use sandbox::Program;
 use sandbox::conformance::{Behaviour, Capability, Outside, Subject, cases};
+use sandbox::{Program, Speaks};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -84,7 +84,7 @@ fn program(behaviour: Behaviour) -> Program {
     };
     let command = ["python3", "-I", "/app/behave.py", name].map(str::to_owned).to_vec();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers");
-    Program::Command { files, command, environment: BTreeMap::new(), network: false }
+    Program::Command { files, command, environment: BTreeMap::new(), network: false, speaks: Speaks::Stdio }
 }
 
 /// The tools of these servers give their value as structured content.

@@ -16,4 +16,6 @@ pub use failure::{Code, During, Failure};
 pub use host::{Host, HostCall, HostRefusal, HostReply, LogLine, NoNetwork, Stream};
 pub use pool::{Pool, PoolSettings, PoolState, PoolTotals};
 pub use receipt::{Receipt, Usage};
-pub use wall::{Answer, Compartment, Deployment, Future, Growth, Operation, Program, Request, Seed, Shows, Wall};
+pub use wall::{
+    Answer, Compartment, Deployment, Future, Growth, Operation, Program, Request, Seed, Shows, Speaks, Wall,
+};

@@ -35,7 +35,7 @@ pub enum Program {
         /// What stack traces call it.
         file_name: String,
     },
-    /// A program that speaks MCP over its standard input and output.
+    /// A program that speaks MCP.
     Command {
         /// The folder it sees, read-only, as `/app`.
         files: PathBuf,
@@ -44,7 +44,20 @@ pub enum Program {
         environment: BTreeMap<String, String>,
         /// Whether it has a proxy, whose connections go to [`Host::connection`]. Without one it has no network at all.
         network: bool,
+        speaks: Speaks,
     },
+}
+
+/// How a program speaks MCP. Ports are of its own loopback, which nobody but its host reaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Speaks {
+    /// Over its standard input and output.
+    #[default]
+    Stdio,
+    /// Streamable HTTP.
+    Http { port: u16, path: String },
+    /// HTTP with one stream of events for all answers, as it was before 2025-03-26.
+    Sse { port: u16, path: String },
 }
 
 type Accepts = dyn Fn(&RawValue) -> Result<(), String> + Send + Sync;
@@ -106,8 +119,10 @@ pub struct Answer {
 /// What a compartment is grown for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// One call, then it is gone.
+    /// One call, which waits for it, then it is gone.
     OneCall,
+    /// The same for a call to come: it may take its time to be ready for it.
+    Spare,
     /// Many calls, several at a time.
     ManyCalls,
 }

@@ -1,15 +1,14 @@
 //! From a plan to a jail.
 
-use crate::plan::{HOME, NODE_PROXY, PACKAGE, PROXY_PORT, Plan, TMP};
+use crate::plan::Plan;
 use crate::profile::Access;
 use crate::trust::Trust;
-use jail::cgroup::{Availability, Manager};
+use egress::proxy::Outfit;
+use install::{PACKAGE, PROXY_PORT, ground, host};
 use jail::program::{Bounds, Content, Mount, Tree};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Files in a scratch folder.
-const SCRATCH_FILES: u64 = 16 << 10;
 const OPEN_FILES: u64 = 4096;
 /// Of one process, over its whole life: a server of a desktop runs for days.
 const CPU_SECONDS: u64 = 7 * 24 * 3600;
@@ -18,28 +17,16 @@ const ASIDE: u64 = 1 << 30;
 /// The largest file that is written to a folder of the host.
 const FILE_BYTES: u64 = 1 << 30;
 
-/// The control groups of this machine, if it has some for us.
-pub(crate) fn groups() -> Option<Manager> {
-    match Manager::open() {
-        Ok(Availability::Available(manager)) => {
-            // What a killed runner has left behind is empty, and goes now.
-            let _ = manager.sweep_stale();
-            Some(manager)
-        }
-        _ => None,
-    }
-}
-
 /// The jail of the server; `package` is where it was installed.
 pub(crate) fn tree(plan: &Plan, package: Option<&Path>, trust: Option<&Trust>) -> Tree {
     let limits = &plan.limits;
     let tmp = limits.tmp_mb << 20;
-    let mut mounts = ground(tmp, tmp);
+    let mut mounts = ground(tmp, tmp, false);
     if !plan.offline {
-        let bytes = include_bytes!("../js/proxy.cjs").to_vec();
-        mounts.push(Mount { target: NODE_PROXY.into(), content: Content::Text { bytes } });
+        let outfit = Outfit::new(PROXY_PORT, trust.map(|trust| &*trust.authority));
+        let text = |(target, bytes)| Mount { target, content: Content::Text { bytes } };
+        mounts.extend(outfit.files.into_iter().map(text));
     }
-    mounts.extend(trust.map(Trust::mounts).into_iter().flatten());
     mounts.extend(package.map(|folder| host(PACKAGE, folder)));
     mounts.extend(plan.shown.iter().map(|shown| {
         let source = shown.path.clone();
@@ -66,23 +53,6 @@ pub(crate) fn tree(plan: &Plan, package: Option<&Path>, trust: Option<&Trust>) -
         folder: plan.folder.clone(),
         proxy: (!plan.offline).then_some(PROXY_PORT),
     }
-}
-
-/// The system, an empty home and a small `/tmp`.
-pub(crate) fn ground(home: u64, tmp: u64) -> Vec<Mount> {
-    let scratch = |bytes| Content::Scratch { bytes, files: SCRATCH_FILES, executable: false };
-    let mount = |target: &str, content| Mount { target: target.into(), content };
-    let own = [
-        mount(TMP, scratch(tmp)),
-        mount(HOME, scratch(home)),
-        mount("/proc", Content::Proc),
-        mount("/dev", Content::Devices),
-    ];
-    jail::program::system(&[]).into_iter().chain(own).collect()
-}
-
-pub(crate) fn host(target: impl Into<PathBuf>, source: &Path) -> Mount {
-    Mount { target: target.into(), content: Content::Host { source: source.to_owned(), executable: true } }
 }
 
 /// For root, who could be anybody: the owner of what is to be written, so that it stays theirs; else the owner of what is

@@ -7,8 +7,6 @@ use std::path::PathBuf;
 pub enum Error {
     #[error("there is no command to run; write it after `--`")]
     NoCommand,
-    #[error("there is no program `{0}` in the folders of PATH")]
-    NoProgram(String),
     #[error("`{}` cannot be shown to the server: {why}", path.display())]
     Folder { path: PathBuf, why: String },
     #[error("`{0}` is no variable: write `--env NAME` or `--env NAME=VALUE`")]
@@ -17,16 +15,10 @@ pub enum Error {
     Rule(egress::Denied),
     #[error("the limit `{0}` cannot be zero")]
     Limit(&'static str),
-    #[error("`{what}` cannot be found out: {why}")]
-    Unknown { what: &'static str, why: String },
     #[error("the profiles of known servers do not parse: {0}")]
     Profiles(#[from] toml::de::Error),
-    #[error("`{0}` is not installed yet, and `--offline` keeps it from being fetched")]
-    NotInstalled(String),
-    #[error("`{package}` could not be installed: {why}")]
-    Install { package: String, why: String },
-    #[error("`{package}` has no program to run: {why}")]
-    NothingToRun { package: String, why: String },
+    #[error(transparent)]
+    Install(install::Error),
     #[error("`{}` cannot be used: {source}", path.display())]
     Path {
         path: PathBuf,
@@ -47,6 +39,18 @@ pub enum Error {
     NoServers(PathBuf),
     #[error("`{}` has changed since it was read; nothing was written", .0.display())]
     Changed(PathBuf),
+}
+
+/// What this machine fails at is the same for a server and for an installer.
+impl From<install::Error> for Error {
+    fn from(error: install::Error) -> Error {
+        match error {
+            install::Error::Jail(error) => Error::Jail(error),
+            install::Error::Confine(error) => Error::Confine(error),
+            install::Error::Attend(error) => Error::Relay(error),
+            error => Error::Install(error),
+        }
+    }
 }
 
 fn causes(error: &dyn std::error::Error) -> String {

@@ -1,8 +1,9 @@
 //! The jail in plain words.
 
-use crate::plan::{HOME, Plan, Start, TMP, Why};
+use crate::plan::{Plan, Start, Why};
 use crate::profile::Access;
 use crate::trust::is_partial;
+use install::{HOME, TMP};
 use jail::cgroup;
 use std::fmt::Write;
 
@@ -146,7 +147,7 @@ fn limits(plan: &Plan) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::options::Options;
-    use crate::testing::Folder;
+    use install::testing::Folder;
 
     #[test]
     fn it_says_what_is_there_and_no_values() {

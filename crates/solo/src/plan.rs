@@ -1,22 +1,14 @@
 //! What the jail will be: decided before anything is started, and changed by nobody afterwards.
 
 use crate::error::Error;
-use crate::options::{Limits, Options, Surroundings};
-use crate::package::{self, Package, Source};
+use crate::options::{Limits, Options};
 use crate::profile::{self, Access, Profile};
-use crate::toolchain::{self, Found, of_system};
+use egress::proxy::Outfit;
 use egress::{BareStar, Host, Rules, Target};
+use install::toolchain::{self, Found, of_system};
+use install::{HOME, PACKAGE, PROXY_PORT, Package, Surroundings, TMP};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// Where the server finds things inside.
-pub const HOME: &str = "/home/user";
-pub const TMP: &str = "/tmp";
-pub const PACKAGE: &str = "/app";
-/// Where Node finds what makes it use the proxy.
-pub(crate) const NODE_PROXY: &str = "/run/bulkhead/proxy.cjs";
-/// The port of the proxy on the jail's own loopback.
-pub(crate) const PROXY_PORT: u16 = 3128;
 
 /// What is the jail's own. Nothing of the host is shown in its place or around it.
 const OWN: [&str; 10] = ["/proc", "/dev", "/sys", TMP, HOME, PACKAGE, "/usr", "/etc", "/bin", "/lib"];
@@ -86,14 +78,10 @@ impl Plan {
     pub fn new(options: &Options, around: &Surroundings) -> Result<Plan, Error> {
         options.limits.check()?;
         let (program, rest) = options.command.split_first().ok_or(Error::NoCommand)?;
-        let request = package::recognise(&options.command);
+        let request = install::recognise(&options.command);
         let (start, arguments, found) = match request {
             Some(request) => {
-                let interpreter = match request.package.source {
-                    Source::Npm => "node",
-                    Source::PyPi => "python3",
-                };
-                let found = toolchain::find(interpreter, around)?;
+                let found = toolchain::find(request.package.source.interpreter(), around)?;
                 let start = Start::Package { package: request.package, interpreter: found.program.clone() };
                 (start, request.arguments, found)
             }
@@ -163,22 +151,16 @@ impl Plan {
             found.folders.iter().filter_map(|folder| folder.to_str()).filter(|folder| !of_system(folder.as_ref()));
         let path: Vec<&str> =
             [own_programs.as_str()].into_iter().chain(folders).chain(["/usr/local/bin", "/usr/bin", "/bin"]).collect();
-        let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
-        // Its own loopback is reached without the proxy, and this machine's with it: only one of them can be meant.
-        let none = if self.own_ports().is_empty() { "localhost,127.0.0.1,::1" } else { "" };
-        let own = [
-            ("PATH", path.join(":")),
-            ("HOME", HOME.into()),
-            ("LANG", "C.UTF-8".into()),
-            ("TMPDIR", TMP.into()),
-            ("NODE_USE_ENV_PROXY", "1".into()),
-            ("NO_PROXY", none.into()),
-            ("no_proxy", none.into()),
-        ];
+        let own = [("PATH", path.join(":")), ("HOME", HOME.into()), ("LANG", "C.UTF-8".into()), ("TMPDIR", TMP.into())];
         self.variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
-        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
-            self.variables.insert(name.to_owned(), proxy.clone());
+        if !options.offline {
+            self.variables.extend(Outfit::new(PROXY_PORT, None).variables);
         }
+        if !self.own_ports().is_empty() {
+            // Its own loopback is reached without the proxy, and this machine's with it: only one of them can be meant.
+            self.variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), String::new())));
+        }
+        let node = self.variables.get("NODE_OPTIONS").cloned();
         for entry in &options.env {
             let (name, value) = match entry.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
@@ -192,10 +174,8 @@ impl Plan {
                 None => self.hints.push(format!("`--env {name}`: the variable is not set")),
             }
         }
-        if !options.offline {
-            let given = self.variables.get("NODE_OPTIONS").map_or("", String::as_str);
-            let both = format!("--require={NODE_PROXY} {given}").trim_end().to_owned();
-            self.variables.insert("NODE_OPTIONS".to_owned(), both);
+        if let (Some(own), Some(given)) = (node, self.variables.get_mut("NODE_OPTIONS")) {
+            *given = if *given == own { own } else { format!("{own} {given}") };
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What is known about the common servers.
 
 use crate::error::Error;
-use crate::package::Package;
+use install::Package;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

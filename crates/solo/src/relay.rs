@@ -2,9 +2,8 @@
 //! other one up, and nothing is kept in between.
 
 use crate::voice::Voice;
+use install::at_the_end;
 use jail::program::Child;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -74,16 +73,6 @@ pub(crate) fn start(child: &mut Child, voice: &Voice) -> io::Result<UnboundedRec
         told(&sender, Event::ErrorsDone);
     })?;
     Ok(receiver)
-}
-
-/// Calls this when the program and all that it started are gone.
-pub(crate) fn at_the_end(child: &Child, call: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let program = child.as_fd().try_clone_to_owned()?;
-    let wait = move || {
-        while let Err(Errno::INTR) = poll(&mut [PollFd::new(&program, PollFlags::IN)], None) {}
-        call();
-    };
-    thread::Builder::new().name("end".to_owned()).spawn(wait).map(drop)
 }
 
 fn told(sender: &UnboundedSender<Event>, event: Event) {

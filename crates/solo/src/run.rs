@@ -3,15 +3,14 @@
 use crate::cell;
 use crate::error::Error;
 use crate::explain::explain;
-use crate::install::{self, Wanted};
-use crate::options::{Options, Surroundings};
+use crate::options::Options;
 use crate::outlet;
-use crate::package::Source;
-use crate::plan::{PACKAGE, Plan, Start};
+use crate::plan::{Plan, Start};
 use crate::relay::{self, Event};
 use crate::supervise::{self, Watch};
 use crate::trust::Trust;
 use crate::voice::Voice;
+use install::{Order, PACKAGE, Surroundings};
 use jail::cgroup::Manager;
 use jail::program::Child;
 use std::sync::Arc;
@@ -49,7 +48,7 @@ pub async fn run(options: Options) -> Result<Ended, Error> {
     }
     // Before anything is started, so that nothing is missed.
     let mut signals = Signals::new()?;
-    let groups = cell::groups().map(Arc::new);
+    let groups = install::groups().map(Arc::new);
     let trust = Trust::needed(&plan)?;
     let child = tokio::select! {
         child = start(&plan, &around, groups, trust.as_ref(), &voice) => child?,
@@ -71,15 +70,24 @@ async fn start(
     let (program, package) = match &plan.start {
         Start::Program(program) => (program.to_string_lossy().into_owned(), None),
         Start::Package { package, interpreter } => {
-            let (offline, refresh, groups) = (plan.offline, plan.refresh, groups.clone());
-            let folder =
-                install::ensure(Wanted { package, interpreter, around, groups, offline, refresh, voice }).await?;
-            let (program, before) = install::start(package, interpreter, &folder)?;
-            arguments.splice(0..0, before);
-            if package.source == Source::PyPi {
-                variables.entry("PYTHONPATH".to_owned()).or_insert_with(|| PACKAGE.to_owned());
+            let (interpreter, groups) = (interpreter.clone(), groups.clone());
+            let (offline, refresh) = (plan.offline, plan.refresh);
+            let say = |line: &str| voice.say(line);
+            let say = &say;
+            let order = Order { package, interpreter, scripts: false, around, groups, offline, refresh, say };
+            let installed = install::install(&order).await?;
+            let mut command = installed.command;
+            let file = command.pop().map(|file| format!("{PACKAGE}/{file}")).unwrap_or_default();
+            for (name, value) in installed.environment {
+                variables.entry(name).or_insert(value);
             }
-            (program, Some(folder))
+            let program = if command.is_empty() {
+                file
+            } else {
+                arguments.insert(0, file);
+                order.interpreter.to_string_lossy().into_owned()
+            };
+            (program, Some(installed.folder))
         }
     };
     for (name, value) in trust.into_iter().flat_map(Trust::variables) {

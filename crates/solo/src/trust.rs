@@ -3,30 +3,9 @@
 
 use crate::error::Error;
 use crate::plan::Plan;
-use egress::proxy::Authority;
-use jail::program::{Content, Mount};
-use std::fs;
+use egress::proxy::{Authority, Outfit};
+use install::PROXY_PORT;
 use std::sync::Arc;
-
-const OWN: &str = "/run/bulkhead/authority.pem";
-const ALL: &str = "/run/bulkhead/certificates.pem";
-
-/// Where systems have the authorities that they trust.
-const SYSTEM: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-
-/// What programs look for their authorities by. Node adds to its own; the others know no more than the file.
-const VARIABLES: [(&str, &str); 5] = [
-    ("NODE_EXTRA_CA_CERTS", OWN),
-    ("SSL_CERT_FILE", ALL),
-    ("REQUESTS_CA_BUNDLE", ALL),
-    ("CURL_CA_BUNDLE", ALL),
-    ("GIT_SSL_CAINFO", ALL),
-];
 
 /// The authority of one jail.
 pub(crate) struct Trust {
@@ -43,16 +22,8 @@ impl Trust {
         Ok(Some(Trust { authority }))
     }
 
-    pub(crate) fn mounts(&self) -> [Mount; 2] {
-        let own = self.authority.certificate_pem();
-        let system = SYSTEM.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default();
-        let all = format!("{system}\n{own}");
-        [(OWN, own), (ALL, all)]
-            .map(|(target, text)| Mount { target: target.into(), content: Content::Text { bytes: text.into_bytes() } })
-    }
-
     pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
-        VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        Outfit::new(PROXY_PORT, Some(&self.authority)).variables.into_iter()
     }
 }
 

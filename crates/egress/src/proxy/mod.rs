@@ -9,9 +9,11 @@ mod authority;
 mod client;
 mod forward;
 mod hello;
+mod outfit;
 mod tunnel;
 
 pub use authority::Authority;
+pub use outfit::Outfit;
 
 use crate::denied::{Code, Denied};
 use crate::limits::Limits;

@@ -130,3 +130,19 @@ fn covers(wide: &Rule, narrow: &Rule) -> bool {
         && wide.only.is_none_or(|mode| narrow.only == Some(mode))
         && wide.arguments.iter().all(implied)
 }
+
+/// What the kernel makes of them is tried with real processes (`tests/jail/attacks.rs`).
+#[test]
+fn the_short_program_names_the_same_calls() {
+    for (name, rules) in all() {
+        let names = |program: &[seccompiler::sock_filter]| -> HashSet<u32> {
+            let equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+            program.iter().filter(|instruction| instruction.code == equal).map(|instruction| instruction.k).collect()
+        };
+        let (whole, short) = (compile(&rules).expect(name), compile_short(&rules).expect(name));
+        assert!(short.len() < whole.len(), "{name}: {} and {}", short.len(), whole.len());
+        for rule in &rules {
+            assert!(names(&short).contains(&(rule.number as u32)), "{name}: {}", rule.syscall);
+        }
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::inside::{Ends, GO, LISTENER, PROCESSES, SOCKET, Start, TERMINATE};
+use super::inside::{Ends, LISTENER, PROCESSES, SOCKET, SOCKET6, Start, TERMINATE};
 use super::usage::{self, Usage};
-use super::{Held, SpawnError};
+use super::{Held, Holder, SpawnError};
 use crate::cgroup::Group;
 use crate::error::Error;
 use crate::pidfd::PidFd;
@@ -33,7 +34,7 @@ pub struct Child {
     pub stderr: Option<PipeReader>,
     outer: PidFd,
     pid: i32,
-    lifeline: Option<OwnedFd>,
+    lifeline: Option<Arc<Lifeline>>,
     exit: Option<Exit>,
     /// The `/proc` of the pid namespace. Only a tree has one.
     processes: Option<OwnedFd>,
@@ -78,7 +79,7 @@ impl Child {
         // SAFETY: the child makes system calls and small allocations, which glibc keeps possible after a fork even when
         // the parent has threads; it takes no lock of this program, and leaves through _exit or execve.
         let pid = match check(unsafe { libc::fork() }).map_err(Error::Fork)? {
-            0 => start.run(&ends),
+            0 => start.run(&ends, bound.as_ref().and_then(|bound| bound.group.as_ref())),
             pid => pid,
         };
         drop((stdin, stdout, stderr, report, lifeline));
@@ -97,16 +98,12 @@ impl Child {
             stderr: Some(ours_err),
             outer,
             pid,
-            lifeline: Some(ours_lifeline),
+            lifeline: Some(Arc::new(Lifeline { end: ours_lifeline, asking: Mutex::new(()) })),
             exit: None,
             processes: None,
             listener: None,
             bound,
         };
-        if let Some(group) = child.bound.as_ref().and_then(|bound| bound.group.as_ref()) {
-            group.add(pid)?;
-        }
-        child.tell(GO).map_err(SpawnError::Pipe)?;
         child.hear(&ours_report)?;
         Ok(child)
     }
@@ -132,8 +129,7 @@ impl Child {
     }
 
     fn tell(&self, wish: u8) -> io::Result<()> {
-        let lifeline = self.lifeline.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        socket::send_with_fd(lifeline.as_fd(), &[wish], None).map(drop)
+        self.lifeline.as_ref().ok_or(io::ErrorKind::BrokenPipe)?.tell(wish)
     }
 
     /// Asks the program to end (SIGTERM). It need not.
@@ -141,15 +137,9 @@ impl Child {
         self.tell(TERMINATE)
     }
 
-    /// A stream socket in the network of the tree, not connected yet: for reaching a server in there.
-    pub fn socket(&mut self) -> io::Result<OwnedFd> {
-        self.tell(SOCKET)?;
-        let lifeline = self.lifeline.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        if !poll_readable(lifeline.as_raw_fd(), Some(PATIENCE))? {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let (_, socket) = socket::recv_with_fd(lifeline.as_fd(), &mut [0])?;
-        socket.ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    /// Sockets in the network of the tree; none once it is being ended.
+    pub fn sockets(&self) -> Option<Sockets> {
+        self.lifeline.clone().map(Sockets)
     }
 
     /// What listens on [`super::Tree::proxy`] inside. Who accepts is this process; nobody in there takes part.
@@ -165,6 +155,13 @@ impl Child {
     /// Who sees to the bounds of a tree; nothing for a [`super::Jail`].
     pub fn held(&self) -> Option<Held> {
         self.bound.as_ref().map(|bound| bound.held)
+    }
+
+    /// Changes the CPU of a tree, all together, where a control group holds it (see [`Child::held`]); 100 is one core.
+    pub fn limit_cpu(&self, percent: u32) -> Result<(), Error> {
+        let held = |bound: &&Bound| bound.held.cpu == Holder::Group;
+        let group = self.bound.as_ref().filter(held).and_then(|bound| bound.group.as_ref());
+        group.map_or(Ok(()), |group| group.set_cpu(percent))
     }
 
     /// How many processes the control group of a tree has lost for want of memory.
@@ -186,7 +183,9 @@ impl Child {
 
     /// Ends the program and everything it started. [`Child::wait`] returns when all of it is gone.
     pub fn kill(&mut self) {
-        self.lifeline = None;
+        if let Some(lifeline) = self.lifeline.take() {
+            lifeline.cut();
+        }
     }
 
     /// Waits for the end.
@@ -236,6 +235,45 @@ impl Child {
             }
         }
         pages * crate::limits::page_size()
+    }
+}
+
+/// The host's end of a lifeline. Whoever has a part of it besides cannot keep it from being cut.
+#[derive(Debug)]
+struct Lifeline {
+    end: OwnedFd,
+    /// One question at a time.
+    asking: Mutex<()>,
+}
+
+impl Lifeline {
+    fn tell(&self, wish: u8) -> io::Result<()> {
+        socket::send_with_fd(self.end.as_fd(), &[wish], None).map(drop)
+    }
+
+    fn cut(&self) {
+        // SAFETY: takes numbers only. It fails only where the other end is gone, and then it is cut.
+        unsafe { libc::shutdown(self.end.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+}
+
+/// Gives sockets in the network of a tree, for reaching a server in there. It keeps no program alive.
+#[derive(Debug, Clone)]
+pub struct Sockets(Arc<Lifeline>);
+
+impl Sockets {
+    /// A stream socket for an address of this family, not connected yet. Waits for the tree, which may be busy.
+    pub fn get(&self, address: IpAddr) -> io::Result<OwnedFd> {
+        let lifeline = &*self.0;
+        let _one = lifeline.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        lifeline.tell(if address.is_ipv6() { SOCKET6 } else { SOCKET })?;
+        if !poll_readable(lifeline.end.as_raw_fd(), Some(PATIENCE))? {
+            // A late answer would be taken for the next one.
+            lifeline.cut();
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let (_, socket) = socket::recv_with_fd(lifeline.end.as_fd(), &mut [0])?;
+        socket.ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 }
 

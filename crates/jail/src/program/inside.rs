@@ -11,6 +11,7 @@ use super::ballast::Ballast;
 use super::furnish::{furnish, processes};
 use super::piece::Piece;
 use super::{Limits, SpawnError, init, network};
+use crate::cgroup::Group;
 use crate::confine::{PENDING_SIGNALS, expect, expect_identity, expect_parent_death_signal, forbid_implied_execution};
 use crate::error::Error;
 use crate::landlock::{self, Tcp, Use};
@@ -31,9 +32,9 @@ const REPORT: RawFd = 3;
 const LIFELINE: RawFd = 4;
 
 /// What the host says over the lifeline.
-pub(super) const GO: u8 = b'g';
 pub(super) const TERMINATE: u8 = b't';
 pub(super) const SOCKET: u8 = b's';
+pub(super) const SOCKET6: u8 = b'6';
 
 /// What comes with a descriptor in the report.
 pub(super) const PROCESSES: u8 = 1;
@@ -97,25 +98,23 @@ pub(super) struct Ends {
 
 impl Start {
     /// The rest of the life of a fork of the host.
-    pub(super) fn run(&self, ends: &Ends) -> ! {
+    pub(super) fn run(&self, ends: &Ends, group: Option<&Group>) -> ! {
         let wanted =
             [(ends.stdin, 0), (ends.stdout, 1), (ends.stderr, 2), (ends.report, REPORT), (ends.lifeline, LIFELINE)];
         // The host's handlers must not run here: they may write to descriptors that are shared with it.
         let kept = process::reset_signals().and_then(|()| process::keep_only(&wanted));
         let report = if kept.is_ok() { REPORT } else { ends.report };
-        let Err(error) = kept.and_then(|()| self.become_program());
+        let Err(error) = kept.and_then(|()| self.become_program(group));
         // Without a word the host takes the end of the report for a start, and then sees the status.
         let _ = socket::write_all(report, trial::with_causes(&error).as_bytes());
         exit_now(EXIT_ABANDONED)
     }
 
-    fn become_program(&self) -> Result<Infallible, Error> {
+    fn become_program(&self, group: Option<&Group>) -> Result<Infallible, Error> {
         close_on_exec(REPORT)?;
         close_on_exec(LIFELINE)?;
-        // By then this process is in its control group, if it has one.
-        if !matches!(socket::read(LIFELINE, &mut [0]), Ok(1)) {
-            exit_now(EXIT_ABANDONED);
-        }
+        // Before anything is forked, which would stay outside.
+        group.map_or(Ok(()), Group::join)?;
         if self.tree.is_some() {
             own_pipes(&self.plan)?;
         }
@@ -269,12 +268,12 @@ fn wish(program: &PidFd) -> Result<Option<u8>, Error> {
 fn grant(wish: u8, program: &PidFd) -> Result<(), Error> {
     match wish {
         TERMINATE => program.signal(libc::SIGTERM),
-        SOCKET => {
+        SOCKET | SOCKET6 => {
             // SAFETY: open until this process ends.
             let lifeline = unsafe { BorrowedFd::borrow_raw(0) };
-            let socket = network::socket();
+            let socket = network::socket(if wish == SOCKET { libc::AF_INET } else { libc::AF_INET6 });
             let socket = socket.as_ref().ok().map(AsFd::as_fd);
-            socket::send_with_fd(lifeline, &[SOCKET], socket).map(drop).map_err(Error::HandOut)
+            socket::send_with_fd(lifeline, &[wish], socket).map(drop).map_err(Error::HandOut)
         }
         _ => Ok(()),
     }

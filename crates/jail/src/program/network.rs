@@ -10,7 +10,7 @@ use crate::sys::check;
 /// Switches `lo` on, in the namespace of this process, which is new.
 pub(super) fn start() -> Result<(), Error> {
     let failed = |source| Error::Network { step: "switching lo on", source };
-    let socket = socket().map_err(failed)?;
+    let socket = socket(libc::AF_INET).map_err(failed)?;
     // SAFETY: all zeroes is a value of this struct of numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (place, byte) in request.ifr_name.iter_mut().zip(b"lo") {
@@ -28,9 +28,9 @@ pub(super) fn listen(port: u16) -> Result<TcpListener, Error> {
 }
 
 /// A stream socket that belongs to the network of this process for good.
-pub(super) fn socket() -> io::Result<OwnedFd> {
+pub(super) fn socket(family: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.
-    let fd = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+    let fd = check(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the kernel made this descriptor for this call, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

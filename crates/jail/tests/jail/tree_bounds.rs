@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jail::pidfd::PidFd;
 use jail::program::{Bounds, Content, End, Holder, Tree};
 
 use crate::compartment::{MIB, children, eventually};
+use crate::harness::skip;
 use crate::trees::{BOUNDS, Ground, PATIENCE, await_word, descendants, groups, hear, hear_with, mount, python};
 
 fn gone(pid: i32) -> bool {
@@ -118,6 +119,25 @@ os.write(1, b'!'); time.sleep(600)
     child.kill();
     child.wait().expect("an end");
     assert_eq!(child.usage(), None);
+}
+
+/// A program may have all there is while it gets ready, and its share from then on.
+pub fn have_their_share_of_the_cpu_when_they_are_told() {
+    let Some(manager) = groups().filter(|manager| manager.limits_cpu()) else {
+        skip("the CPU cannot be limited here");
+    };
+    let ground = Ground::new();
+    let mut tree = ground.tree();
+    tree.bounds.cpu_percent = 100_000;
+    let mut child = python(&tree, Some(&manager), "print('!', flush=True)\nwhile True: pass");
+    assert_eq!(child.held().expect("bounds").cpu, Holder::Group);
+    await_word(&mut child, "!");
+    child.limit_cpu(10).expect("a share");
+    let (before, began) = (child.usage().expect("a usage").cpu, Instant::now());
+    std::thread::sleep(Duration::from_millis(1500));
+    let (used, passed) = (child.usage().expect("a usage").cpu - before, began.elapsed());
+    // It may have been in the middle of what it had before.
+    assert!(used < passed / 3, "{used:?} of {passed:?}");
 }
 
 /// Whatever leaves its parent belongs to the first process, which collects it; and it ends with the program.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -241,7 +241,7 @@ connection, _ = here.accept(); connection.sendall(b'hello ' + connection.recv(99
     stream.write_all(b"from outside").expect("a reader");
     drop(stream);
     await_word(&mut child, "listening");
-    let mut stream = connect(&mut child, 9090);
+    let mut stream = connect(&child, 9090);
     stream.write_all(b"host").expect("a reader");
     let mut heard = String::new();
     stream.read_to_string(&mut heard).expect("words");
@@ -249,8 +249,24 @@ connection, _ = here.accept(); connection.sendall(b'hello ' + connection.recv(99
     passes(child);
 }
 
-fn connect(child: &mut Child, port: u16) -> TcpStream {
-    let socket = child.socket().expect("a socket");
+/// Sockets inside are no way to keep a program alive.
+pub fn are_ended_whoever_has_their_sockets() {
+    let ground = Ground::new();
+    let mut child = python(&ground.tree(), None, "import time; print('here', flush=True); time.sleep(3600)");
+    await_word(&mut child, "here");
+    let sockets = child.sockets().expect("a network");
+    for address in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
+        sockets.get(address).expect("a socket");
+    }
+    child.kill();
+    child.wait().expect("an end");
+    assert!(sockets.get(Ipv4Addr::LOCALHOST.into()).is_err());
+    assert!(child.sockets().is_none());
+}
+
+fn connect(child: &Child, port: u16) -> TcpStream {
+    let sockets = child.sockets().expect("a network");
+    let socket = sockets.get(Ipv4Addr::LOCALHOST.into()).expect("a socket");
     // SAFETY: all zeroes is a value of this struct of numbers.
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
     address.sin_family = libc::AF_INET as libc::sa_family_t;

@@ -97,6 +97,7 @@ impl Call {
 impl Driver {
     pub(super) fn begin(&mut self, call: NewCall) -> u64 {
         self.read_cpu();
+        self.connect_waiting();
         self.last_call += 1;
         let log_left = match call.during {
             During::Call => call.limits.log_kb * 1024,
@@ -123,7 +124,10 @@ impl Driver {
 
     pub(super) fn finish(&mut self, number: u64) -> Usage {
         self.read_cpu();
+        self.connect_waiting();
+        self.note_refusal();
         let Some(call) = self.calls.remove(&number) else { return Usage::default() };
+        self.outlet.close(number);
         self.forget(number);
         if self.calls.is_empty() {
             self.clock.rest();

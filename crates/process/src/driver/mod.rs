@@ -5,10 +5,12 @@
 //!
 //! On one pipe a server does not say which call a message belongs to, except for progress. While one call is in flight
 //! everything is that call's; while several of one session are, it is the newest one's. While calls of different
-//! sessions are in flight, nobody is asked or told anything, because it might be somebody else's.
+//! sessions are in flight, nobody is asked or told anything, because it might be somebody else's. So it is with the
+//! connections that it makes to its proxy: they are that call's and end with it, or they are refused.
 
 mod call;
 mod clock;
+mod outlet;
 mod peer;
 mod pipes;
 mod relist;
@@ -28,17 +30,28 @@ use call::Call;
 use clock::Clock;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use outlet::Outlet;
 use pipes::Event;
 use policy::Limits;
 use relist::Relisting;
-use sandbox::{Future, HostRefusal, HostReply, Shows, Usage};
+use sandbox::{Failure, Future, HostRefusal, HostReply, Shows, Usage};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
+use std::io;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+
+/// A program that has just been started.
+pub(crate) struct Started {
+    pub(crate) pipes: Pipes,
+    /// What its proxy listens on.
+    pub(crate) listener: Option<TcpListener>,
+    pub(crate) process: Arc<dyn Process>,
+}
 
 /// What a program is, apart from its pipes.
 pub(crate) trait Process: Send + Sync {
@@ -47,6 +60,9 @@ pub(crate) trait Process: Send + Sync {
 
     /// Whether it holds more memory than this, looked at closely; false where the kernel sees to it.
     fn holds_more_than(&self, bytes: u64) -> bool;
+
+    /// It is ready, and has no more than its share of the CPU from now on, where 100 is a core.
+    fn settle(&self, cpu_percent: u64) -> Result<(), Failure>;
 
     /// Kills it, unless it ends by itself within `grace`, and tells how it ended.
     fn end(&self, grace: Duration) -> Future<'static, Option<Ended>>;
@@ -129,6 +145,7 @@ enum Settled {
 
 pub(crate) struct Driver {
     pipes: Pipes,
+    outlet: Outlet,
     process: Arc<dyn Process>,
     limits: Limits,
     shows: Shows,
@@ -165,13 +182,15 @@ struct Outgoing<'a, P: Serialize> {
 
 impl Driver {
     /// Starts the task that drives it.
-    pub(crate) fn start(pipes: Pipes, process: Arc<dyn Process>, limits: Limits, shows: Shows) -> Peer {
+    pub(crate) fn start(started: Started, limits: Limits, shows: Shows) -> io::Result<Peer> {
+        let Started { pipes, listener, process } = started;
         let (sender, orders) = mpsc::channel(ORDERS);
         let (handle, wanted) = mpsc::channel(1);
         let own = Peer::new(sender, process.clone());
         let peer = own.wanting(handle);
         let driver = Driver {
             pipes,
+            outlet: Outlet::new(listener)?,
             process,
             clock: Clock::new(),
             limits,
@@ -192,7 +211,7 @@ impl Driver {
             tail: Tail::default(),
         };
         tokio::spawn(driver.run());
-        peer
+        Ok(peer)
     }
 
     async fn run(mut self) {
@@ -223,9 +242,14 @@ impl Driver {
             event = self.pipes.event(read, self.idle_left > 0) => match event {
                 Ok(Event::Said(line)) => self.hear(line),
                 Ok(Event::Muttered(line)) => self.mutter(&line),
+                Ok(Event::Unanswered { id, error }) => self.unanswered(id, error),
                 Ok(Event::Wrote) => Ok(()),
                 Err(cause) => Err(cause),
             },
+            stream = self.outlet.next() => {
+                self.connect(stream);
+                Ok(())
+            }
             () = tokio::time::sleep_until(due) => self.look(),
         }
     }
@@ -311,6 +335,12 @@ impl Driver {
         Ok(())
     }
 
+    /// The server has ended its answer to a request, which may have been in there.
+    fn unanswered(&mut self, id: u64, error: RpcError) -> Result<(), Cause> {
+        self.forgotten.remove(&id);
+        if self.pending.contains_key(&id) { self.answered(Some(id), Err(error)) } else { Ok(()) }
+    }
+
     fn hear(&mut self, line: Vec<u8>) -> Result<(), Cause> {
         let Some(messages) = crate::peer::message::read(&line) else {
             return self.noise(&line);
@@ -328,6 +358,7 @@ impl Driver {
     /// The program is over: kills it, finds out how it ended, and answers everybody still waiting.
     async fn end(mut self, cause: Cause) {
         self.read_cpu();
+        self.outlet = Outlet::default();
         let grace = if matches!(cause, Cause::Closed) { GRACE } else { Duration::ZERO };
         let ended = self.process.end(grace).await;
         // What it wrote last says why.

@@ -26,7 +26,7 @@ const LONGEST_ADDRESS: usize = 4096;
 
 /// Whose a message is that does not say so.
 #[derive(Clone, Copy)]
-enum Owner {
+pub(super) enum Owner {
     Call(u64),
     /// One of several strangers; this one pays.
     Unknown(u64),
@@ -44,7 +44,7 @@ struct Response<'a> {
 }
 
 impl Driver {
-    fn owner(&self) -> Owner {
+    pub(super) fn owner(&self) -> Owner {
         let (Some((first, oldest)), Some((newest, _))) = (self.calls.first_key_value(), self.calls.last_key_value())
         else {
             return Owner::Nobody;

@@ -8,7 +8,7 @@ use policy::{Allowance, Ask, Boundary, Limits, permit};
 use process::{ProcessSettings, ProcessWall};
 use sandbox::{
     Answer, Deployment, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Pool, PoolSettings,
-    Program, Request, Shows,
+    Program, Request, Shows, Speaks,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub struct Server {
     pub boundary: Boundary,
     pub shows: Shows,
     pub environment: BTreeMap<String, String>,
+    pub network: bool,
+    pub speaks: Speaks,
 }
 
 impl Server {
@@ -52,7 +54,20 @@ impl Server {
             boundary: Boundary::Server,
             shows: Shows::default(),
             environment: BTreeMap::new(),
+            network: false,
+            speaks: Speaks::Stdio,
         }
+    }
+
+    /// The same in Node; none where this machine has none.
+    pub fn node(file: &str, arguments: &[&str]) -> Option<Server> {
+        if !["/usr/bin/node", "/usr/local/bin/node"].iter().any(|path| Path::new(path).exists()) {
+            eprintln!("SKIPPED: this machine has no node");
+            return None;
+        }
+        let mut server = Server::new(file, arguments);
+        server.command.splice(..2, ["node".to_owned()]);
+        Some(server)
     }
 
     pub fn limit(mut self, change: impl FnOnce(&mut Limits)) -> Server {
@@ -83,7 +98,13 @@ impl Server {
             tenant: "acme".to_owned(),
             server: "server".to_owned(),
             id: format!("deployment-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
-            program: Program::Command { files, command: self.command, environment: self.environment, network: false },
+            program: Program::Command {
+                files,
+                command: self.command,
+                environment: self.environment,
+                network: self.network,
+                speaks: self.speaks,
+            },
             permit: permit(&ask, &Allowance::default()).expect("a permit"),
             shows: self.shows,
         })

@@ -228,7 +228,7 @@ impl Plot {
                 return;
             }
             // The next caller grows its own and hears the reason if it is still there.
-            let Ok(spare) = self.grow(&*seed, Growth::OneCall).await else { return };
+            let Ok(spare) = self.grow(&*seed, Growth::Spare).await else { return };
             self.keep(spare);
         }
     }

@@ -9,7 +9,7 @@
 //! tenant, whatever its code does, has more processes that compete for the CPU than it has turns.
 
 use super::gate::Seat;
-use crate::{Compartment, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Request, Usage};
+use crate::{Compartment, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Request, Stream, Usage};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -126,6 +126,10 @@ impl Host for Asked {
 
     fn progress(&self, json: String) {
         self.host.progress(json);
+    }
+
+    fn connection(&self, stream: Box<dyn Stream>) -> Future<'static, ()> {
+        self.host.connection(stream)
     }
 
     fn hosts_reached(&self) -> Vec<String> {

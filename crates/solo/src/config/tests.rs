@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::Folder;
+use install::testing::Folder;
 
 const CLAUDE: &str = r#"{
   "globalShortcut" : "Ctrl+Space",

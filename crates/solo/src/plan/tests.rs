@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::Folder;
+use install::testing::Folder;
 use std::fs;
 
 fn options(command: &str) -> Options {

@@ -1,7 +1,8 @@
 //! The way of an installer to the registry: a proxy that knows the registry's hosts and nothing else.
 //!
 //! The registry is whatever the person's own settings name, often an address inside their network, which
-//! [`egress`] would refuse for good reasons. Who asks here is the package manager; no code of a package runs yet.
+//! [`egress`] would refuse for good reasons. Who asks here is the package manager; code of packages only if the person wants
+//! it to run, and then without the registry's passwords.
 
 use egress::{Origin, Scheme, Target};
 use std::collections::BTreeSet;
@@ -10,10 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 const HEAD: usize = 32 << 10;
 const MOST_NOTED: usize = 100;
+/// Connections at once; more wait.
+const CONNECTIONS: usize = 128;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Gate {
@@ -45,13 +49,17 @@ impl Gate {
         let gate = self.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
+            let places = Arc::new(Semaphore::new(CONNECTIONS));
             let mut served = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
+            while let Ok(place) = places.clone().acquire_owned().await
+                && let Ok((stream, _)) = listener.accept().await
+            {
                 while served.try_join_next().is_some() {}
                 let gate = gate.clone();
                 served.spawn(async move {
                     // What goes wrong, the installer sees as a connection that ends.
                     let _ = gate.serve(stream).await;
+                    drop(place);
                 });
             }
         });

@@ -1,7 +1,7 @@
 //! Where packages come from: whatever the person's own package manager is set to.
 
+use crate::around::Surroundings;
 use crate::error::Error;
-use crate::options::Surroundings;
 use crate::package::Package;
 use egress::{Origin, Target};
 use std::collections::BTreeMap;
@@ -69,8 +69,25 @@ impl Registry {
     }
 }
 
+impl Registry {
+    /// Whether its URL or settings hold what only the person should have.
+    pub(crate) fn has_password(&self) -> bool {
+        let plain = self.without_passwords();
+        self.url != plain.url || self.settings.iter().any(|line| line.starts_with("//"))
+    }
+
+    /// The same for those who may know where it is and no more.
+    pub(crate) fn without_passwords(&self) -> Registry {
+        let path = self.url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+        let url = format!("{}/{path}", self.origin);
+        let settings = vec![format!("registry={url}")];
+        Registry { url, origin: self.origin.clone(), settings, certificates: self.certificates.clone() }
+    }
+}
+
 fn ask(program: &Path, arguments: &[&str], around: &Surroundings) -> Result<String, Error> {
     let mut command = Command::new(program);
+    command.env_clear().envs(&around.variables);
     // Not in the working directory: what lies there may be anybody's.
     command.args(arguments).current_dir(&around.home).stdin(Stdio::null()).stderr(Stdio::piped());
     let output = command.output().map_err(Error::path(program))?;
@@ -132,6 +149,24 @@ mod tests {
         let origin = origin("https://user:word@r.example/npm/").unwrap();
         assert_eq!(own_lines(file, &origin, &variables), ["//r.example/:_authToken=token"]);
         assert_eq!(origin.to_string(), "https://r.example");
+    }
+
+    #[test]
+    fn passwords_stay_where_they_are_needed() {
+        let registry = |url: &str, settings: &[&str]| Registry {
+            url: url.to_owned(),
+            origin: origin(url).unwrap(),
+            settings: settings.iter().map(|line| (*line).to_owned()).collect(),
+            certificates: BTreeMap::new(),
+        };
+        let secret =
+            registry("https://user:word@r.example:8443/npm/", &["//r.example:8443/:_authToken=t", "registry=x"]);
+        let plain = secret.without_passwords();
+        assert_eq!((plain.url.as_str(), plain.settings.len()), ("https://r.example:8443/npm/", 1));
+        assert_eq!(plain.settings, ["registry=https://r.example:8443/npm/"]);
+        assert!(secret.has_password() && !plain.has_password());
+        assert!(registry("https://r.example/", &["//r.example/:_authToken=t"]).has_password());
+        assert!(!registry("http://r.example/simple", &[]).has_password());
     }
 
     #[test]

@@ -1,24 +1,24 @@
 //! A folder for one test, gone with it.
 
-use crate::options::Surroundings;
+use crate::Surroundings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(crate) struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
-    pub(crate) fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("solo-{name}-{}", std::process::id()));
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("bulkhead-{name}-{}", std::process::id()));
         std::fs::create_dir_all(path.join("home")).unwrap();
         Folder(path.canonicalize().unwrap())
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// With this folder around a home, programs in its `bin`, and nothing else but the system's.
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub fn surroundings(&self) -> Surroundings {
         let home = self.0.join("home");
         Surroundings {
             folder: self.0.clone(),

@@ -1,7 +1,7 @@
 //! Where a program is on the host, and what it needs around it.
 
+use crate::around::Surroundings;
 use crate::error::Error;
-use crate::options::Surroundings;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,8 @@ pub struct Found {
     pub folders: Vec<PathBuf>,
 }
 
-pub(crate) fn of_system(path: &Path) -> bool {
+/// Whether every jail shows it.
+pub fn of_system(path: &Path) -> bool {
     SYSTEM.iter().any(|root| path.starts_with(root))
 }
 
@@ -35,6 +36,23 @@ pub fn find(name: &str, around: &Surroundings) -> Result<Found, Error> {
     let program = look(name, around)?;
     found.program = follow(&program, around, &mut found, 0)?;
     Ok(found)
+}
+
+/// Folders that these programs need beside the system, for those that are there. A program in one of them is in its `bin`.
+pub fn toolchains(names: &[&str], around: &Surroundings) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = Vec::new();
+    for found in names.iter().filter_map(|name| find(name, around).ok()) {
+        let needs: Vec<PathBuf> = found.needs.into_iter().filter(|path| path.is_dir()).collect();
+        // In a store of many packages the program's own is one of them.
+        let own = found.folders.iter().filter_map(|bin| bin.parent());
+        let own = own.filter(|folder| needs.iter().any(|shown| folder.starts_with(shown))).map(Path::to_owned);
+        for folder in needs.iter().cloned().chain(own).collect::<Vec<_>>() {
+            if !all.contains(&folder) {
+                all.push(folder);
+            }
+        }
+    }
+    all
 }
 
 fn look(name: &str, around: &Surroundings) -> Result<PathBuf, Error> {
@@ -128,7 +146,7 @@ fn environment_of_python(bin: &Path, around: &Surroundings, found: &mut Found) {
 }
 
 /// What the first line of a script names: a path, or `env ` and a name.
-fn interpreter(file: &Path) -> Option<String> {
+pub(crate) fn interpreter(file: &Path) -> Option<String> {
     let mut start = Vec::new();
     File::open(file).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
@@ -166,7 +184,8 @@ mod tests {
         let around = folder.surroundings();
         let found = find("tool", &around).unwrap();
         assert_eq!(found.program, home.join("bin/tool"));
-        assert_eq!(found.needs, [home.join("bin/tool"), version], "never the home");
+        assert_eq!(found.needs, [home.join("bin/tool"), version.clone()], "never the home");
+        assert_eq!(toolchains(&["tool", "sh", "tool", "nobody-has-this"], &around), [version]);
     }
 
     #[test]

@@ -1,10 +1,44 @@
-//! Commands that fetch a package and run it, read without running them.
+//! Packages by name, and commands that fetch one and run it, read without running them.
+
+use crate::error::Error;
 
 /// Who knows the package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Npm,
     PyPi,
+}
+
+impl Source {
+    /// The name of what runs its packages.
+    pub fn interpreter(self) -> &'static str {
+        match self {
+            Source::Npm => "node",
+            Source::PyPi => "python3",
+        }
+    }
+
+    /// Whether this is one version for good, and no range and no tag.
+    fn is_exact(self, version: &str) -> bool {
+        match self {
+            Source::Npm => {
+                let numbers = version.split(['-', '+']).next().unwrap_or_default();
+                let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+                let rest = &version[numbers.len()..];
+                let known = |b: u8| b.is_ascii_alphanumeric() || b".-+".contains(&b);
+                numbers.split('.').count() == 3 && numbers.split('.').all(number) && rest.bytes().all(known)
+            }
+            Source::PyPi => version.starts_with(|c: char| c.is_ascii_digit()) && !version.contains(['*', '^', '~']),
+        }
+    }
+
+    /// As packages are named with it.
+    fn prefix(self) -> &'static str {
+        match self {
+            Source::Npm => "npm",
+            Source::PyPi => "pypi",
+        }
+    }
 }
 
 /// A package that is to be installed and run.
@@ -28,6 +62,27 @@ pub struct Request {
 }
 
 impl Package {
+    /// `npm:NAME@VERSION` or `pypi:NAME==VERSION`. Deployments are the same at all times, so the version is an exact one.
+    pub fn parse(text: &str) -> Result<Package, Error> {
+        let wrong = |why: String| Error::Spec { text: text.to_owned(), why };
+        let named = [Source::Npm, Source::PyPi]
+            .into_iter()
+            .find_map(|source| Some((source, text.strip_prefix(source.prefix())?.strip_prefix(':')?)));
+        let (source, spec) =
+            named.ok_or_else(|| wrong("write `npm:NAME@VERSION` or `pypi:NAME==VERSION`".to_owned()))?;
+        let package = parse(source, spec)
+            .ok_or_else(|| wrong("it is no name and version as the registry has them".to_owned()))?;
+        let exact = Package { version: Some("1.2.3".to_owned()), ..package.clone() }.spec();
+        let example = format!("`{}:{exact}`", source.prefix());
+        match package.version.as_deref() {
+            None => Err(wrong(format!("say which version, as in {example}"))),
+            Some(version) if !source.is_exact(version) => {
+                Err(wrong(format!("`{version}` may be another one tomorrow; name one version, as in {example}")))
+            }
+            Some(_) => Ok(package),
+        }
+    }
+
     /// As its manager writes it.
     pub fn spec(&self) -> String {
         let extras = self.extras.as_deref().unwrap_or("");
@@ -40,11 +95,7 @@ impl Package {
 
     /// Names it among all packages.
     pub fn identity(&self) -> String {
-        let source = match self.source {
-            Source::Npm => "npm",
-            Source::PyPi => "pypi",
-        };
-        format!("{source}:{}", self.name)
+        format!("{}:{}", self.source.prefix(), self.name)
     }
 
     /// The program that is meant when nobody says.
@@ -174,6 +225,45 @@ mod tests {
         same("uvx mcp-server-time@latest", "mcp-server-time", None, &[]);
         same("uv tool run --from pkg[cli]==2 tool", "pkg[cli]==2", Some("tool"), &[]);
         same("pipx run pkg", "pkg", None, &[]);
+    }
+
+    #[test]
+    fn deployments_name_exact_versions() {
+        for (text, spec) in [
+            ("npm:@scope/name@1.2.3", "@scope/name@1.2.3"),
+            ("npm:name@1.2.3-rc.1+b", "name@1.2.3-rc.1+b"),
+            ("pypi:name==1", "name==1"),
+            ("pypi:some.name[a,b]==1!2.0.post1", "some.name[a,b]==1!2.0.post1"),
+        ] {
+            let package = Package::parse(text).unwrap();
+            assert_eq!((package.spec().as_str(), package.program), (spec, None), "{text}");
+        }
+        let why = |text| Package::parse(text).unwrap_err().to_string();
+        assert!(why("npm:@scope/name").ends_with("say which version, as in `npm:@scope/name@1.2.3`"));
+        assert!(why("pypi:name[a]").ends_with("say which version, as in `pypi:name[a]==1.2.3`"));
+        for text in
+            ["npm:x@latest", "npm:x@^1.2.3", "npm:x@1.2", "npm:x@1.2.x", "npm:x@1..2", "pypi:x==1.*", "pypi:x==new"]
+        {
+            assert!(why(text).contains("may be another one tomorrow"), "{text}");
+        }
+        for text in [
+            "",
+            "npm:",
+            "name@1.2.3",
+            "npm:--flag@1.2.3",
+            "npm:../x@1.2.3",
+            "npm:x@1.2.3 y",
+            "npm:x@npm:y@1.2.3",
+            "npm:x@https://host.example/x.tgz",
+            "pypi:x===1",
+            "pypi:x==1; y",
+            "pypi:x>=1",
+            "pypi:-r==1",
+            "pypi:x[-e]==1",
+            "PYPI:x==1",
+        ] {
+            assert!(matches!(Package::parse(text), Err(Error::Spec { .. })), "{text}");
+        }
     }
 
     #[test]

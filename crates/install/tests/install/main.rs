@@ -1,0 +1,6 @@
+//! Staged packages, installed in real jails. Real ones are installed by `bulkhead`'s tests of programs.
+
+mod hostile;
+mod place;
+mod reproducible;
+mod shelf;
