@@ -36,12 +36,13 @@ run: build ## build, start the host, deploy the examples, print calls to try
 
 .PHONY: test
 test: prepare ## install what the tests need and run them all
-	@$(CARGO) build --release --locked --workspace --lib --bins --tests
+	@$(CARGO) build --release --locked --workspace --exclude 'bench-*' --lib --bins --tests
 	@scripts/carrier.sh $(RELEASE)
 	@scripts/build-test.sh
 	@scripts/examples.sh
 	@scripts/types-test.sh
 	@scripts/clients.sh
+	@scripts/browser.sh
 	@scripts/test.sh
 
 .PHONY: lint
@@ -53,23 +54,29 @@ conformance: build ## the protocol's official suite, both eras, against a server
 	@scripts/conformance.sh
 
 .PHONY: bench
-bench: build ## wall, gateway, fairness, deploys and the door beside their peers; writes docs/benchmarks.md, fails where a promise is missed
-	@$(CARGO) build --release --locked -p bench-isolate -p bench-gateway -p bench-egress
+bench: build ## walls, gateway, fairness, deploys and the door beside their peers; writes docs/benchmarks.md, fails where a promise is missed
+	@$(CARGO) build --release --locked -p 'bench-*'
+	@$(CARGO) test --release --locked --quiet -p 'bench-*'
 	@bench/setup.sh
 	@bench/gateway-setup.sh
 	@bench/egress-setup.sh
+	@bench/process-setup.sh
 	@missed=0; \
 	$$(realpath target/v8/node/bin/node) bench/run.mjs --write-docs || missed=1; \
 	$(RELEASE)/bench-gateway --write-docs || missed=1; \
 	$(RELEASE)/bench-gateway fairness --write-docs || missed=1; \
 	$(RELEASE)/bench-gateway deploy --write-docs || missed=1; \
 	$(RELEASE)/bench-egress --write-docs || missed=1; \
+	$(RELEASE)/bench-process --write-docs || missed=1; \
 	exit $$missed
 
 .PHONY: soak
-soak: build ## 100,000 calls with a fresh process each; memory must stay flat
-	@$(CARGO) build --release --locked -p bench-isolate
-	@$(RELEASE)/soak-isolate
+soak: build ## 100,000 calls with a fresh process each, 200 sessions of programs killed at random; memory must stay flat
+	@$(CARGO) build --release --locked -p bench-isolate -p bench-process
+	@missed=0; \
+	$(RELEASE)/soak-isolate || missed=1; \
+	$(RELEASE)/soak-process || missed=1; \
+	exit $$missed
 
 .PHONY: wpt
 wpt: build ## run web-platform-tests: make wpt WPT=path/to/checkout
