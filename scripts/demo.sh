@@ -84,6 +84,9 @@ done
 for name in spin hoard metadata; do
   deploy examples/hostile/$name.js hostile-$name >/dev/null
 done
+# A program instead of a module. A deploy leaves its lock beside the manifest, so it is a copy that is deployed.
+mkdir -p "$home/notes" && cp examples/notes-py/* "$home/notes/"
+deploy "$home/notes" notes
 
 failed=0
 show() { # server, tool, arguments, expected words, what it is
@@ -98,6 +101,7 @@ show() { # server, tool, arguments, expected words, what it is
   fi
 }
 show prices double_price '{"price": 45}' '"doublePrice":90' "a good call, with its receipt"
+show notes add '{"text": "a note"}' 'wall process' "a program in a jail: Python, as it is"
 show hostile-spin run '{}' cpu_limit "loops for ever"
 show hostile-hoard run '{}' memory_limit "eats memory"
 show hostile-metadata run '{}' 'no rule allows' "reaches for the cloud's metadata address"

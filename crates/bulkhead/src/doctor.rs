@@ -1,6 +1,7 @@
 //! `bulkhead doctor`: what this host offers and what each wall would run with.
 
 use crate::report::{self, FAULT, REFUSED};
+use ::process::{ProcessSettings, ProcessWall};
 use isolate::{Carrier, IsolateSettings, IsolateWall};
 use jail::doctor::{Report, probe};
 use serde::Serialize;
@@ -84,9 +85,13 @@ fn isolate(host: &Report, runtime: &tokio::runtime::Runtime) -> WallFinding {
 
 fn process(host: &Report) -> WallFinding {
     let missing: Vec<_> = host.missing_for("process").iter().map(|check| check.name.clone()).collect();
-    let detail = match missing.is_empty() {
-        true => "for `bulkhead run`; deployments cannot ask for it yet".to_owned(),
-        false => format!("missing: {}", missing.join(", ")),
+    let detail = match (missing.is_empty(), ProcessWall::start(ProcessSettings::default())) {
+        (true, Ok(wall)) => wall.posture(),
+        (true, Err(error)) => {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            return WallFinding { name: "process", available: false, detail: format!("{error}{cause}") };
+        }
+        (false, _) => format!("missing: {}", missing.join(", ")),
     };
     WallFinding { name: "process", available: missing.is_empty(), detail }
 }

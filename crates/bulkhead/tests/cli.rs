@@ -105,7 +105,7 @@ fn an_unknown_limit_names_those_there_are() {
     let run = bulkhead(["exec", &example("prices.js"), "double_price", "{}", "--limit", "cpu=1"]);
     assert_eq!(run.code, 64);
     assert_snapshot!(run.stderr, @"
-    error: invalid value 'cpu=1' for '--limit <NAME=VALUE>': `cpu` is no limit; there are cpu_ms, time_ms, memory_mb, result_kb, log_kb, host_calls, argument_kb, argument_depth, init_cpu_ms, init_time_ms, source_kb
+    error: invalid value 'cpu=1' for '--limit <NAME=VALUE>': `cpu` is no limit; there are cpu_ms, time_ms, memory_mb, result_kb, log_kb, host_calls, argument_kb, argument_depth, init_cpu_ms, init_time_ms, source_kb, processes, cpu_percent, scratch_mb
 
     For more information, try '--help'.
     ");

@@ -5,7 +5,7 @@ mod support;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Command, Stdio};
 use support::fake::{FakeHost, nothing};
 use support::host::{Host, Keys, until};
@@ -34,6 +34,41 @@ fn deploy(host: &Host, keys: &Keys, file: &str, server: &str) -> String {
     assert_eq!(made.as_object().unwrap().keys().collect::<Vec<_>>(), ["deployment", "server", "url"]);
     assert_eq!(made["url"], format!("{}/{server}/mcp", host.url));
     made["deployment"].as_str().unwrap().to_owned()
+}
+
+/// A program without root's rights to look into others, which all but root lack anyway.
+fn modest(program: &str) -> Command {
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    let rights = "-sys_ptrace,-perfmon,-sys_admin";
+    command.args(["--bounding-set", rights, "--inh-caps", rights, program]);
+    command
+}
+
+#[test]
+fn a_host_leaves_no_core_and_shows_its_memory_to_nobody() {
+    let dir = Dir::new();
+    let data = dir.path("data").to_string_lossy().into_owned();
+    let mut serve = modest(PROGRAM);
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--data", &data]);
+    let host = Host::launch(serve, data);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", host.pid())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"], "{core}");
+    let looks = |pid: u32| {
+        let mut look = modest("cat");
+        look.arg(format!("/proc/{pid}/environ")).stdout(Stdio::null()).stderr(Stdio::null());
+        look.status().unwrap().success()
+    };
+    let mut other = modest("sleep").arg("60").spawn().unwrap();
+    until("another process can be looked into, so that the look counts", || looks(other.id()));
+    let hidden = !looks(host.pid());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(hidden, "the host cannot");
+    assert_eq!(host.stop().0, Some(0));
 }
 
 #[test]

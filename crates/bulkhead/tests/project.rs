@@ -407,20 +407,24 @@ fn a_specification_is_deployed_and_drifts_like_code() {
     };
     let code = |run: &Run| serde_json::from_str::<Value>(&run.stdout).unwrap()["error"]["code"].clone();
     assert_eq!(code(&deploy(&[])), "build_failed", "it names no server");
-    let here = ["--base-url", "http://127.0.0.1:1/v1"];
+    // An address that is never reached is refused with its rule, here and before anything is signed.
+    let never = deploy(&["--base-url", "http://127.0.0.1:1/v1"]);
+    assert_eq!(code(&never), "refused");
+    assert!(never.stdout.contains("rule `http://127.0.0.1:1/v1/`: 127.0.0.1 is never reached"), "{never:?}");
+    assert!(never.stdout.contains("nothing was signed"), "{never:?}");
+    let here = ["--base-url", "https://pets.example/v0"];
     output(&deploy(&[&here[..], &["--exclude", "deletePet"]].concat()));
     let tools = output(&host.run(&keys.call, ["tools", "acme/pets", "--json"]));
     let names: Vec<_> = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["getPet"]);
     assert_eq!(tools["tools"][0]["annotations"]["readOnlyHint"], true);
-    // Egress is locked to the base URL, and this one is never reached.
-    let call = host.run(&keys.call, ["call", "acme/pets", "getPet", r#"{"id": 7}"#]);
-    assert!(call.code == 1 && call.stderr.contains("127.0.0.1 is never reached"), "{call:?}");
     let explained = |url: &str| {
         let run = host.run(&keys.deploy, ["egress", "explain", "--server", "acme/pets", url, "--json"]);
         output(&run)["decision"].as_str().unwrap().to_owned()
     };
-    assert_eq!(explained("http://127.0.0.1:1/v1/pets/7"), "denied");
+    // Egress is locked to the base URL.
+    assert_eq!(explained("https://pets.example/v0/pets/7"), "allowed");
+    assert_eq!(explained("https://pets.example/v1/pets/7"), "denied");
     // One operation more is drift, and so is where it leads.
     let more = deploy(&here);
     assert_eq!(code(&more), "surface_drift", "{more:?}");

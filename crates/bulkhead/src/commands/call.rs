@@ -223,19 +223,31 @@ fn part(part: &Value) -> String {
     }
 }
 
+/// Names of the receipt, if there are any.
+fn named(receipt: &Value, key: &str, word: &str) -> String {
+    let names: Vec<&str> = receipt[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if names.is_empty() { String::new() } else { format!(", {word} {}", names.join(" ")) }
+}
+
 fn receipt_line(receipt: &Value) -> String {
     let ms = |key: &str| receipt[key].as_f64().unwrap_or_default() / 1000.0;
+    let jit = match (&receipt["wall"], &receipt["jit"]) {
+        (wall, _) if wall != "isolate" => "",
+        (_, Value::Bool(true)) => ", jit",
+        _ => ", jitless",
+    };
     let line = format!(
-        "receipt: wall {}, boundary {}, {}; {:.1} ms CPU of {}, {:.1} ms, {} KiB memory of {} MiB, {} host calls",
+        "receipt: wall {}, boundary {}{jit}; {:.1} ms CPU of {}, {:.1} ms, {} KiB memory of {} MiB, {} host calls{}{}",
         field(receipt, "wall"),
         field(receipt, "boundary"),
-        if receipt["jit"] == true { "jit" } else { "jitless" },
         ms("cpu_us"),
         field(&receipt["limits"], "cpu_ms"),
         ms("time_us"),
         field(receipt, "peak_memory_kb"),
         field(&receipt["limits"], "memory_mb"),
         field(receipt, "host_calls"),
+        named(receipt, "hosts", "reached"),
+        named(receipt, "credentials", "with"),
     );
     terminal::text(&line)
 }

@@ -2,6 +2,7 @@
 
 use super::section::{Key, Section, prose, section};
 use super::value::{Headers, HostName, Network, Origin, Value, WebAddress, Wrong, choice};
+use ::process::ProcessSettings;
 use gateway::auth::{OAuthSettings, RoleScopes};
 use gateway::quota::QuotaDefaults;
 use gateway::{HttpSettings, SessionSettings, Settings};
@@ -117,6 +118,28 @@ section! {
         memory_mb: Option<u64> = None => 256..=1 << 30, at_start;
         /// Processes of all compartments together, where the host has control groups.
         processes: u64 = 4096 => 16..=1 << 20, at_start;
+    }
+}
+
+section! {
+    /// The process wall: programs in jails (docs/programs.md).
+    Process ["process"] {
+        /// Whether deployments may ask for it.
+        enabled: bool = true, at_start;
+        /// Folders with interpreters, beside `/usr`: each is seen by programs at its own path, read-only, and the `bin` in
+        /// it is searched. Empty: what `node` and `python3` on the host's `PATH` need.
+        toolchains: Vec<PathBuf> = Vec::new(), at_start;
+        /// Memory of all programs together in MiB, counted by what each may use. Beyond that a new one hears `busy`. Not set:
+        /// three quarters of the machine's.
+        memory_mb: Option<u64> = None => 64..=1 << 30, at_start;
+        /// Programs that wait ready for a server, at most: for sessions to come, and with boundary `call` for calls to come.
+        warm: usize = ProcessSettings::default().warm => 0..=1024, at_start;
+        /// Memory of all programs together that wait ready, in MiB.
+        warm_mb: u64 = ProcessSettings::default().warm_mb => 0..=1 << 30, at_start;
+        /// A program that has waited ready for so many seconds is replaced.
+        warm_age_s: u64 = ProcessSettings::default().warm_age.as_secs() => 1..=86_400, at_start;
+        /// When nobody has wanted one for so many seconds, none waits any more.
+        warm_idle_s: u64 = ProcessSettings::default().warm_idle.as_secs() => 1..=86_400, at_start;
     }
 }
 

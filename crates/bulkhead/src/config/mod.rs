@@ -13,10 +13,12 @@ pub use command::ConfigCommand;
 pub use command::explain;
 pub use keys::{Log, LogFormat};
 pub use load::{ConfigError, Loaded, Sources};
-pub use settings::{MasterKeyProblem, local_url};
+pub use settings::{MasterKeyProblem, found_toolchains, local_url};
 pub use value::{Wrong, web_address};
 
-use keys::{Egress, Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Quota, Secrets, Sessions, Shutdown, Trace};
+use keys::{
+    Egress, Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions, Shutdown, Trace,
+};
 use section::{Key, Section};
 use toml::de::DeValue;
 
@@ -63,6 +65,7 @@ config! {
     host: Host,
     limits: Limits,
     isolate: Isolate,
+    process: Process,
     pool: Pool,
     quota: Quota,
     sessions: Sessions,

@@ -2,6 +2,8 @@
 
 use super::Config;
 use super::keys::{Egress, Secrets};
+use ::process::{Network, ProcessSettings};
+use egress::proxy::Outfit;
 use gateway::auth::{AuthSettings, OAuthSettings, RoleScopes};
 use gateway::guard::GuardSettings;
 use gateway::observe::TraceSettings;
@@ -15,6 +17,15 @@ use sandbox::PoolSettings;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Programs that wait for single calls of one server.
+const PROGRAM_SPARES: usize = 2;
+
+/// What the interpreters on this machine need.
+pub fn found_toolchains() -> Vec<PathBuf> {
+    let here = install::Surroundings::here();
+    here.map(|here| install::toolchains(&["node", "python3"], &here)).unwrap_or_default()
+}
 
 /// Why there is no master key.
 #[derive(Debug, thiserror::Error)]
@@ -168,6 +179,29 @@ impl Config {
             }),
             ..IsolateSettings::new(carrier)
         }
+    }
+
+    /// The process wall, for programs that find the network by this outfit.
+    pub fn process(&self, outfit: Outfit) -> ProcessSettings {
+        let process = &self.process;
+        let Outfit { port, variables, files } = outfit;
+        let given = &process.toolchains;
+        let toolchains = if given.is_empty() { found_toolchains() } else { given.clone() };
+        ProcessSettings {
+            toolchains,
+            network: Some(Network { port, variables, files }),
+            memory_mb: process.memory_mb.unwrap_or(ProcessSettings::default().memory_mb),
+            warm: process.warm,
+            warm_mb: process.warm_mb,
+            warm_age: Duration::from_secs(process.warm_age_s),
+            warm_idle: Duration::from_secs(process.warm_idle_s),
+        }
+    }
+
+    /// The pool of that wall. Programs are large, so few of them wait.
+    pub fn process_pool(&self) -> PoolSettings {
+        let pool = self.pool();
+        PoolSettings { spares: pool.spares.min(self.process.warm).min(PROGRAM_SPARES), ..pool }
     }
 
     /// `None` without a collector.

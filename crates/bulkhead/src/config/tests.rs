@@ -20,7 +20,7 @@ fn nothing_is_the_defaults() {
 
 #[test]
 fn unknown_keys_and_tables_are_told_what_was_meant() {
-    assert_snapshot!(problems("lisen = '127.0.0.1:1'\nrunning = 4\nzzz = 1\n[quotas]\nburst = 1\n[pool]\nidle = 1\nBurst = 1\n[yyy]\n"), @r"
+    assert_snapshot!(problems("lisen = '127.0.0.1:1'\nrunning = 4\nzzz = 1\n[quotas]\nburst = 1\n[pool]\nidle = 1\nBurst = 1\n[yyy]\n"), @r#"
     1:1 lisen: there is no such key
         did you mean `listen`?
     2:1 running: there is no such key
@@ -34,8 +34,8 @@ fn unknown_keys_and_tables_are_told_what_was_meant() {
     8:1 pool.Burst: there is no such key
         there are running, running_per_tenant, running_per_deployment, waiting, waiting_per_tenant, waiting_per_deployment, patience_ms, turns, turns_per_tenant, plants, plants_per_tenant, spares, idle_s, deployments, sessions, session_idle_s
     9:2 yyy: there is no such table
-        there are limits, isolate, pool, quota, sessions, http, oauth, secrets, egress, log, trace, metrics, shutdown
-    ");
+        there are limits, isolate, process, pool, quota, sessions, http, oauth, secrets, egress, log, trace, metrics, shutdown
+    "#);
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub enum ServeError {
     Traces(#[from] TraceError),
     #[error("the log cannot be started: {0}")]
     Log(String),
+    #[error("the system does not keep this process's memory out of core files")]
+    Memory(#[source] std::io::Error),
     #[error("the runtime cannot be started")]
     Runtime(#[source] std::io::Error),
     #[error("signals cannot be listened to")]
@@ -33,6 +35,8 @@ pub enum ServeError {
     Secrets(#[source] RegistryError),
     #[error("the wall cannot be started")]
     Wall(#[from] WallError),
+    #[error("the process wall cannot be started")]
+    Programs(#[from] process::WallError),
     #[error(transparent)]
     Gateway(#[from] StartError),
 }
@@ -58,6 +62,7 @@ impl ServeError {
             ServeError::Open(error) => error.hint(),
             ServeError::MasterKey(MasterKeyProblem::Key(error)) => error.hint(),
             ServeError::Secrets(error) => error.hint(),
+            ServeError::Programs(_) => Some("`[process] enabled = false` does without it".to_owned()),
             ServeError::Wall(_) => {
                 Some("`bulkhead doctor` says what this machine offers and what is missing".to_owned())
             }

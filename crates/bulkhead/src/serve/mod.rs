@@ -8,6 +8,8 @@ use crate::config::{Config, LogFormat, Sources, local_url};
 use crate::logging;
 use crate::report::{self, USAGE};
 use crate::terminal;
+use ::process::ProcessWall;
+use egress::proxy::{Authority, Outfit};
 use error::ServeError;
 use gateway::Parts;
 use gateway::observe::Traces;
@@ -22,6 +24,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Where jailed programs find their proxy, each on a loopback of its own.
+pub const PROXY_PORT: u16 = 3128;
 
 /// After the deadline of the shutdown: what still runs on a thread has this long.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
@@ -97,6 +102,7 @@ fn host(sources: Sources, config: Config, ground: Ground) -> Result<(), ServeErr
     if matches!(ground, Ground::Dev(_)) && !config.host.listen.ip().is_loopback() {
         return Err(ServeError::DevListens(config.host.listen));
     }
+    keep_memory().map_err(ServeError::Memory)?;
     let log = logging::start(&config.log).map_err(ServeError::Log)?;
     // Refused only when there is one already, which is the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -141,7 +147,13 @@ async fn start(
     let carrier = Carrier::find().map_err(WallError::from)?;
     let wall = IsolateWall::start(config.isolate(carrier)).await?;
     shown.say(&format!("wall: {}, {}", wall.name(), wall.posture()));
-    let pools = HashMap::from([(wall.name().to_owned(), Arc::new(Pool::new(Arc::new(wall), config.pool())))]);
+    let mut pools = HashMap::from([(wall.name().to_owned(), Arc::new(Pool::new(Arc::new(wall), config.pool())))]);
+    let authority = Arc::new(Authority::new().map_err(ServeError::Egress)?);
+    if config.process.enabled {
+        let wall = ProcessWall::start(config.process(outfit(&ground, &authority)))?;
+        shown.say(&format!("wall: {}, {}", wall.name(), wall.posture()));
+        pools.insert(wall.name().to_owned(), Arc::new(Pool::new(Arc::new(wall), config.process_pool())));
+    }
 
     let traces = config.traces().map_or(Ok(Traces::off()), Traces::start)?;
     let (listen, deadline) = (config.host.listen, config.deadline());
@@ -167,6 +179,7 @@ async fn start(
         reloader: Some(reloader),
         traces,
         egress: Some(open),
+        authority: Some(authority),
         master_key: Some(master_key),
         dev,
     };
@@ -193,15 +206,19 @@ async fn start(
 /// The way to the network. The two doors are of different types, so neither can be taken for the other.
 fn open_door(ground: &Ground, settings: egress::Settings) -> Result<gateway::Egress, ServeError> {
     Ok(match ground {
-        Ground::Serve => {
-            let door = egress::Door::serve(settings).map_err(ServeError::Egress)?;
-            Arc::new(move |pass| door.visit(pass))
-        }
-        Ground::Dev(ports) => {
-            let door = egress::Door::dev(ports.clone(), settings).map_err(ServeError::Egress)?;
-            Arc::new(move |pass| door.visit(pass))
-        }
+        Ground::Serve => Arc::new(egress::Door::serve(settings).map_err(ServeError::Egress)?),
+        Ground::Dev(ports) => Arc::new(egress::Door::dev(ports.clone(), settings).map_err(ServeError::Egress)?),
     })
+}
+
+/// What programs find the network by.
+fn outfit(ground: &Ground, authority: &Authority) -> Outfit {
+    let mut outfit = Outfit::new(PROXY_PORT, Some(authority));
+    // A program's own loopback is reached without the proxy, and this machine's with it: only one of them can be meant.
+    if matches!(ground, Ground::Dev(ports) if !ports.is_empty()) {
+        outfit.variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), String::new())));
+    }
+    outfit
 }
 
 /// The gateway's settings, with a public address also where none is configured.
@@ -255,6 +272,14 @@ fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     if plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// What is in memory here, the master key above all, goes to no core file, to no program that collects them, and to no
+/// debugger of the same user.
+fn keep_memory() -> std::io::Result<()> {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// How many connections there can be, each being an open file; `None` for any number. The system's usual limit is for

@@ -104,6 +104,10 @@ impl Host {
         Keys { admin: key("admin_key"), deploy: key("deploy_key"), call: key("call_key") }
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill");

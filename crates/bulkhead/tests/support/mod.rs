@@ -101,6 +101,7 @@ pub struct Run {
     dir: Option<PathBuf>,
     stdin: String,
     print_to: Option<Stdout>,
+    patience: Duration,
     output: OnceLock<Output>,
 }
 
@@ -119,6 +120,7 @@ pub fn bulkhead<'a>(args: impl IntoIterator<Item = &'a str>) -> Run {
         dir: None,
         stdin: String::new(),
         print_to: None,
+        patience: PATIENCE,
         output: OnceLock::new(),
     }
 }
@@ -146,6 +148,12 @@ impl Run {
 
     pub fn in_folder(mut self, folder: &str) -> Run {
         self.dir = Some(folder.into());
+        self
+    }
+
+    /// It may take longer than others.
+    pub fn within(mut self, patience: Duration) -> Run {
+        self.patience = patience;
         self
     }
 
@@ -208,7 +216,7 @@ impl Run {
         let text = self.stdin.clone();
         let writer = std::thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
         let (stdout, stderr) = (keep(child.stdout.take()), keep(child.stderr.take()));
-        let code = wait(&mut child);
+        let code = wait(&mut child, self.patience);
         let _ = writer.join();
         let text = |kept: std::thread::JoinHandle<String>| kept.join().expect("the reader does not panic");
         Output { code, stdout: text(stdout), stderr: text(stderr) }
@@ -255,8 +263,8 @@ fn keep(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Str
 }
 
 /// The exit code, or -1 for a signal. A program that takes too long is killed.
-fn wait(child: &mut Child) -> i32 {
-    let deadline = Instant::now() + PATIENCE;
+fn wait(child: &mut Child, patience: Duration) -> i32 {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(status) = child.try_wait().expect("our own child") {
             return status.code().unwrap_or(-1);
@@ -264,7 +272,7 @@ fn wait(child: &mut Child) -> i32 {
         if Instant::now() > deadline {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("the program did not end within {PATIENCE:?}");
+            panic!("the program did not end within {patience:?}");
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -18,7 +18,9 @@ pub fn order(me: &Value, next: &Value, token: &str, server: &str, source: &str, 
     let number = next["step"].as_u64().unwrap();
     let step = Step { number, previous: before.as_ref().map(Lock::digest), accepts: None };
     let surface = Surface::new(surface.clone()).unwrap();
-    let mut lock = Lock::new(&manifest, surface, "server.js".parse().unwrap(), &files, step).unwrap();
+    let mut lock =
+        Lock::new(&manifest, surface, bundle::Program::Module { entry: "server.js".parse().unwrap() }, &files, step)
+            .unwrap();
     lock.step.accepts = before.and_then(|before| Drift::digest(&Drift::between(&before, &lock)));
     let mut seal = Seal::new(&lock);
     seal.authenticate(me["key"].as_str().unwrap().parse().unwrap(), &MacKey::from_token(token));

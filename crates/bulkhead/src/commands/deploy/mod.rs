@@ -3,6 +3,7 @@
 mod history;
 mod openapi;
 mod package;
+mod program;
 mod trial;
 
 pub use history::{Approve, Deployments, Rollback, before, list, locked};
@@ -11,8 +12,9 @@ use super::names::{self, Place, Target};
 use super::{print_text, print_value, talk, with_host};
 use crate::client::{Client, ClientError, Connection};
 use crate::exec::parse_limit;
+use ::egress::{BareStar, Rules};
 use bundle::{BulkheadLock, Change, Drift, KeyId, Lock, MacKey, PublisherKey, Seal, Step, canonical};
-use package::Package;
+use package::{Code, Package};
 use policy::{Boundary, LimitName};
 use reqwest::Method;
 use serde::Deserialize;
@@ -41,10 +43,13 @@ const ATTEMPTS: u32 = 5;
     bulkhead deploy projects/search --server acme/search-beta\n  \
     bulkhead deploy examples/prices.js --server acme/prices\n  \
     bulkhead deploy openapi.yaml --server acme/pets --include 'GET /pets*'\n  \
+    bulkhead deploy npm:@modelcontextprotocol/server-everything@2026.7.4 --server acme/everything\n  \
+    bulkhead deploy pypi:mcp-server-time==2026.10.10 --server acme/time -- --local-timezone UTC\n  \
     bulkhead deploy server.js --server acme/search --boundary session --limit memory_mb=256\n  \
     bulkhead deploy --json | jq -r .url")]
 pub struct Deploy {
-    /// The server: a directory with a `bulkhead.toml`, a file with its code, or an OpenAPI specification (.yaml, .json)
+    /// The server: a directory with a `bulkhead.toml`, a file with its code, an OpenAPI specification (.yaml, .json), or a
+    /// package: `npm:NAME@VERSION`, `pypi:NAME==VERSION`
     #[arg(default_value = ".")]
     path: PathBuf,
     /// Whose it is and what it is called [default: the key's tenant, and the project's own name]
@@ -68,8 +73,13 @@ pub struct Deploy {
     /// Ask for another limit; may be repeated. `bulkhead limits` says what the host allows
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = parse_limit)]
     limits: Vec<(LimitName, u64)>,
+    /// A host that it may reach, as in a manifest's `egress`; may be repeated
+    #[arg(long, value_name = "HOST")]
+    egress: Vec<String>,
     #[command(flatten)]
     openapi: openapi::Args,
+    #[command(flatten)]
+    program: program::Args,
     /// Print {"server", "deployment", "url"}
     #[arg(long)]
     json: bool,
@@ -83,8 +93,8 @@ impl Deploy {
     async fn deploy(&self, client: &Client) -> Result<ExitCode, ClientError> {
         let publishers = self.publisher_key.iter().map(|file| publisher_key(file)).collect::<Result<Vec<_>, _>>()?;
         self.say("building");
-        let package = Package::read(self)?;
-        for warning in &package.source.warnings {
+        let package = Package::read(self).await?;
+        for warning in package.code.warnings() {
             talk(warning);
         }
         let place = self.place(client, &package).await?;
@@ -92,6 +102,7 @@ impl Deploy {
         let surface = trial::surface(&package).await?;
         for _ in 0..ATTEMPTS {
             let next = next(client, &place).await?;
+            next.reaches(&package)?;
             let lock = self.lock(&package, &place, surface.clone(), &next)?;
             if let Some(current) = next.unchanged(&lock) {
                 return Ok(self.print(
@@ -105,6 +116,10 @@ impl Deploy {
             authenticate(client, &mut seal).await?;
             for key in &publishers {
                 seal.sign(key).map_err(|error| ClientError::usage("bad_key", error.to_string()))?;
+            }
+            if let Code::Program(files) = &package.code {
+                self.say("uploading its files");
+                program::upload(client, &place, files).await?;
             }
             self.say("signed; the host verifies it");
             let made = match upload(client, &place, &lock, &seal, &package).await {
@@ -169,7 +184,7 @@ impl Deploy {
         let step = Step { number: next.step, previous: next.lock().map(Lock::digest), accepts: None };
         let mut manifest = package.manifest.clone();
         manifest.name = place.server.parse().map_err(|error| impossible(&error))?;
-        let mut lock = Lock::new(&manifest, surface, package.entry.clone(), &package.files, step)
+        let mut lock = Lock::new(&manifest, surface, package.program.clone(), &package.files, step)
             .map_err(|error| impossible(&error))?;
         lock.endpoints = package.endpoints.clone();
         let changes = next.changes(&lock);
@@ -252,6 +267,9 @@ pub async fn authenticate(client: &Client, seal: &mut Seal) -> Result<(), Client
 pub struct Next {
     step: u64,
     current: Option<Current>,
+    /// Ports of loopback that servers may reach there.
+    #[serde(default)]
+    loopback: Vec<u16>,
 }
 
 #[derive(Deserialize)]
@@ -272,6 +290,19 @@ pub async fn next(client: &Client, place: &Place) -> Result<Next, ClientError> {
 }
 
 impl Next {
+    /// Whether every address that the manifest writes out can be reached at all. The host would refuse it just so; this is
+    /// before anything is signed.
+    fn reaches(&self, package: &Package) -> Result<(), ClientError> {
+        let entries = package.manifest.egress.iter().map(|entry| entry.as_str());
+        // Whether it may open every host is for the host to say.
+        let rules = Rules::parse(entries, BareStar::Allowed).and_then(|rules| rules.check(&self.loopback));
+        rules.map_err(|denied| {
+            let hint =
+                "nothing was signed; only a host that runs as `bulkhead dev --loopback PORT` reaches ports of loopback";
+            ClientError::refused("refused", denied.message, Some(hint.to_owned()))
+        })
+    }
+
     fn lock(&self) -> Option<&Lock> {
         self.current.as_ref().map(|current| &current.lock)
     }

@@ -1,45 +1,93 @@
 //! Runs the code once behind a wall of this machine, to learn what it shows. What is signed is what was seen here.
 
-use super::package::Package;
+use super::package::{Code, Package};
+use super::program::Laid;
 use crate::client::ClientError;
+use crate::config::found_toolchains;
+use crate::serve::PROXY_PORT;
 use bundle::Surface;
 use bytes::Bytes;
-use isolate::{Carrier, IsolateSettings, IsolateWall, WallError};
+use egress::proxy::Outfit;
+use isolate::{Carrier, IsolateSettings, IsolateWall};
 use policy::{Allowance, permit};
-use sandbox::{Deployment, Pool, PoolSettings, Program, Shows};
+use process::{Network, ProcessSettings, ProcessWall};
+use sandbox::{Deployment, Pool, PoolSettings, Program, Shows, Wall};
+use std::error::Error;
 use std::sync::Arc;
 
 pub async fn surface(package: &Package) -> Result<Surface, ClientError> {
     let refused = |code: &str, message: String| ClientError::refused(code, message, None);
     let permit = permit(&package.manifest.ask(), &Allowance::default())
         .map_err(|refusal| refused("refused", refusal.to_string()))?;
-    let source = package.source.code.clone();
-    let most = permit.limits().source_kb;
-    if source.len() as u64 > most * 1024 {
-        return Err(refused("init_failed", format!("the code is larger than {most} KiB (`source_kb`)")));
-    }
+    // What lies there is gone when this is dropped.
+    let laid = match &package.code {
+        Code::Module(_) => None,
+        Code::Program(files) => Some(Laid::out(files)?),
+    };
     let deployment = Deployment {
         tenant: "local".to_owned(),
         server: package.manifest.name.to_string(),
         id: "trial".to_owned(),
-        program: Program::Module { source: Bytes::from(source), file_name: package.entry.to_string() },
+        program: program(package, laid.as_ref(), permit.limits().source_kb)?,
         permit,
         shows: Shows::default(),
     };
-    let carrier = Carrier::find().map_err(|error| no_wall(&error.into()))?;
-    let wall = IsolateWall::start(IsolateSettings::new(carrier)).await.map_err(|error| no_wall(&error))?;
-    let pool = Pool::new(Arc::new(wall), PoolSettings { spares: 0, ..PoolSettings::default() });
+    let pool = Pool::new(wall(&package.code).await?, PoolSettings { spares: 0, ..PoolSettings::default() });
     let seed = pool.seed(&Arc::new(deployment)).await;
-    let seed = seed.map_err(|failure| refused(failure.code.as_str(), package.source.trace(&failure.message)))?;
+    let seed = seed.map_err(|failure| {
+        let message = match &package.code {
+            Code::Module(source) => source.trace(&failure.message),
+            Code::Program(_) => failure.message,
+        };
+        refused(failure.code.as_str(), message)
+    })?;
     let shown =
         serde_json::from_str(seed.surface().get()).map_err(|error| refused("init_failed", error.to_string()))?;
     Surface::new(shown).map_err(|error| refused("init_failed", error.to_string()))
 }
 
-fn no_wall(error: &WallError) -> ClientError {
+fn program(package: &Package, laid: Option<&Laid>, source_kb: u64) -> Result<Program, ClientError> {
+    match (&package.code, &package.program) {
+        (Code::Module(source), program) => {
+            if source.code.len() as u64 > source_kb * 1024 {
+                let message = format!("the code is larger than {source_kb} KiB (`source_kb`)");
+                return Err(ClientError::refused("init_failed", message, None));
+            }
+            let code = Bytes::from(source.code.clone());
+            Ok(Program::Module { source: code, file_name: program.file().to_owned() })
+        }
+        (Code::Program(_), bundle::Program::Command(command)) => {
+            let folder = laid.map(|laid| laid.folder().to_owned()).unwrap_or_default();
+            Ok(gateway::command(command.clone(), folder, !package.manifest.egress.is_empty()))
+        }
+        (Code::Program(_), bundle::Program::Module { .. }) => {
+            Err(ClientError::usage("bad_manifest", "a folder of files is run by a `command`"))
+        }
+    }
+}
+
+async fn wall(code: &Code) -> Result<Arc<dyn Wall>, ClientError> {
+    match code {
+        Code::Module(_) => {
+            let carrier = Carrier::find().map_err(|error| no_wall(&isolate::WallError::from(error)))?;
+            let wall = IsolateWall::start(IsolateSettings::new(carrier)).await.map_err(|error| no_wall(&error))?;
+            Ok(Arc::new(wall))
+        }
+        Code::Program(_) => {
+            // It may look for its proxy, and nobody answers: it is not called here.
+            let Outfit { port, variables, files } = Outfit::new(PROXY_PORT, None);
+            let network = Some(Network { port, variables, files });
+            let settings =
+                ProcessSettings { toolchains: found_toolchains(), network, warm: 0, ..ProcessSettings::default() };
+            Ok(Arc::new(ProcessWall::start(settings).map_err(|error| no_wall(&error))?))
+        }
+    }
+}
+
+fn no_wall(error: &dyn Error) -> ClientError {
     let hint = "the code is run once on this machine before it is signed; `bulkhead doctor` says what is missing";
     let mut message = format!("the wall cannot be started: {error}");
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(error) = cause {
         message.push_str(&format!(": {error}"));
         cause = error.source();
