@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# For scripts that need a host: source it from the repository's root, then `start_host`. The host gets a free port and a data
-# directory of its own; both are gone when the script ends, however it ends.
+# For scripts that need a host: source it from the repository's root, then `start_host` (or `start_host dev …`). The host gets a free port
+# and a data directory of its own; both are gone when the script ends, however it ends.
 #   sets: node (the pinned Node), url, operator_key, work (a directory for the script's own files)
 
 bulkhead=$PWD/target/release/bulkhead
@@ -34,7 +34,7 @@ free_port() {
   "$node" -e 'const s = require("node:net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })'
 }
 
-start_host() {
+start_host() { # command and flags [serve]
   local port tries
   [ -x "$bulkhead" ] || die "\`target/release/bulkhead\` is missing" "make build"
   [ -x "$node" ] || die "\`target/v8/node/bin/node\` is missing" "make build"
@@ -44,7 +44,7 @@ start_host() {
   trap 'exit 130' INT TERM
   port=$(free_port)
   url=http://127.0.0.1:$port
-  "$bulkhead" serve --listen "127.0.0.1:$port" --data "$work/data" >"$work/host.log" 2>&1 &
+  "$bulkhead" "${@:-serve}" --listen "127.0.0.1:$port" --data "$work/data" >"$work/host.log" 2>&1 &
   started+=($!)
   for ((tries = 0; tries < 100; tries++)); do
     # The page is asked for by bash itself: no other program is needed.
@@ -54,7 +54,7 @@ start_host() {
       exec 9>&-
       [ "$status" != 200 ] || break
     fi
-    kill -0 "${started[0]}" 2>/dev/null || break
+    kill -0 "${started[-1]}" 2>/dev/null || break
     sleep 0.1
   done
   if [ "${status:-}" != 200 ]; then
@@ -68,11 +68,13 @@ start_host() {
 # A field of the JSON object on standard input.
 field() { "$node" -e 'console.log(JSON.parse(require("node:fs").readFileSync(0, "utf8"))[process.argv[1]])' "$1"; }
 
-# Creates a tenant and sets deploy_key and call_key.
+# Creates a tenant and sets admin_key, deploy_key and call_key.
 make_tenant() {
   local created
   created=$(BULKHEAD_KEY=$operator_key "$bulkhead" tenant create "$1" --json) || die "cannot create tenant \`$1\`: $created"
   deploy_key=$(field deploy_key <<<"$created")
+  # shellcheck disable=SC2034  # for the script that sources this
+  admin_key=$(field admin_key <<<"$created")
   # shellcheck disable=SC2034  # for the script that sources this
   call_key=$(field call_key <<<"$created")
 }

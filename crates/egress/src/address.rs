@@ -33,8 +33,8 @@ impl Resolve for SystemResolver {
 
 mod sealed {
     pub trait Ground: Send + Sync + 'static {
-        /// Whether loopback may be reached on this port.
-        fn loopback(&self, port: u16) -> bool;
+        /// Where loopback may be reached.
+        fn ports(&self) -> &[u16];
     }
 }
 pub(crate) use sealed::Ground;
@@ -46,14 +46,14 @@ pub struct Serve;
 pub struct Dev(pub(crate) Vec<u16>);
 
 impl Ground for Serve {
-    fn loopback(&self, _: u16) -> bool {
-        false
+    fn ports(&self) -> &[u16] {
+        &[]
     }
 }
 
 impl Ground for Dev {
-    fn loopback(&self, port: u16) -> bool {
-        self.0.contains(&port)
+    fn ports(&self) -> &[u16] {
+        &self.0
     }
 }
 
@@ -101,8 +101,15 @@ impl Gate {
         Ok(found.into_iter().map(|address| SocketAddr::new(address, origin.port)).collect())
     }
 
+    /// The same for an address that a rule has written out, before anybody goes there.
+    pub(crate) fn known(&self, host: &Host, port: u16) -> Result<(), Denied> {
+        let Host::Address(address) = host else { return Ok(()) };
+        let own = (self.own)().map_err(|_| Denied::network("the host's own addresses could not be read"))?;
+        self.check(*address, port, &own).map_err(|why| refused(host, &why))
+    }
+
     fn check(&self, address: IpAddr, port: u16, own: &[IpAddr]) -> Result<(), String> {
-        if address.is_loopback() && self.ground.loopback(port) {
+        if address.is_loopback() && self.ground.ports().contains(&port) {
             return Ok(());
         }
         classify(address).map_err(|forbidden| forbidden.to_string())?;

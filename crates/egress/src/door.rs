@@ -5,6 +5,7 @@ use crate::classify::Range;
 use crate::connect;
 use crate::denied::Denied;
 use crate::explain::{Decision, decide};
+use crate::finders::Finders;
 use crate::limits::Limits;
 use crate::pass::Pass;
 use crate::pool::Pool;
@@ -47,6 +48,7 @@ pub(crate) struct Inner {
     pub(crate) tls: TlsConnector,
     pub(crate) pool: Arc<Pool>,
     pub(crate) tenants: Tenants,
+    pub(crate) finders: Finders,
     pub(crate) connections: Arc<Semaphore>,
 }
 
@@ -97,6 +99,7 @@ impl<G> Door<G> {
             tls: connect::tls(&extra_roots)?,
             pool: Arc::new(Pool::new(&limits)),
             tenants: Tenants::default(),
+            finders: Finders::new()?,
             connections: Arc::new(Semaphore::new(connections)),
             limits: Arc::new(limits),
         };
@@ -108,9 +111,22 @@ impl<G> Door<G> {
         Visit::new(self.inner.clone(), pass)
     }
 
-    /// Closes what a deployment's calls have left open for later ones.
+    /// Closes what a deployment's calls have left open for later ones, and forgets what was made ready to mask its secrets.
     pub fn forget(&self, tenant: &str, deployment: &str) {
+        self.inner.finders.forget(tenant, deployment);
         self.inner.pool.retain(|key| key.tenant != tenant || key.deployment != deployment);
+    }
+
+    /// Refuses rules that lead nowhere from here, whoever goes: see [`Rules::check`]. The machine's own addresses are
+    /// among them, and what the operator refuses.
+    pub fn check(&self, rules: &Rules) -> Result<(), Denied> {
+        rules.check(self.loopback())?;
+        rules.try_each(|host, port| self.inner.gate.known(host, port))
+    }
+
+    /// Ports of loopback that may be reached, if a rule says so too. None where other people's code runs.
+    pub fn loopback(&self) -> &[u16] {
+        self.inner.gate.ground.ports()
     }
 
     /// As [`crate::explain`], and looks names up: whether a connection would be made now.

@@ -96,7 +96,7 @@ impl Exchange {
                             headers.keys().filter(|name| headers::speaks_for_somebody(name)).cloned().collect();
                         dropped.iter().for_each(|name| drop(headers.remove(name)));
                         // What was made for another origin and could not be taken back again.
-                        if Finder::new(&secrets)?.found_in(next.to_string().as_bytes()) {
+                        if self.finder(&secrets)?.found_in(next.to_string().as_bytes()) {
                             return Err(Denied::refuse("the redirect would carry a secret to another origin"));
                         }
                     }
@@ -105,6 +105,10 @@ impl Exchange {
             }
         }
         Err(Denied::limit("there are too many redirects"))
+    }
+
+    fn finder(&self, secrets: &[Value]) -> Result<Finder, Denied> {
+        self.door.finders.get(&self.pass.tenant, &self.pass.deployment, secrets)
     }
 
     async fn hop(
@@ -137,7 +141,7 @@ impl Exchange {
         let limits = &self.door.limits;
         trace.up(0)?;
         let mut prepared = self.prepare(ask, target, headers, values, trace).await?;
-        let secrets = Finder::new(values)?;
+        let secrets = self.finder(values)?;
         // Packed in a way that the host does not know, a secret could come back unseen.
         if !secrets.is_empty() || !prepared.headers.contains_key(ACCEPT_ENCODING) {
             let accepted = if prepared.headers.contains_key(RANGE) { "identity" } else { decode::ACCEPTED };

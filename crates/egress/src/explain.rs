@@ -69,7 +69,7 @@ pub(crate) fn literal(host: &Host) -> Option<Result<(), Denied>> {
 }
 
 /// Whatever a resolver says to it.
-fn is_local(name: &str) -> bool {
+pub(crate) fn is_local(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 

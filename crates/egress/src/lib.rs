@@ -22,6 +22,7 @@ mod door;
 mod download;
 mod exchange;
 mod explain;
+mod finders;
 mod headers;
 mod json;
 mod ledger;

@@ -43,6 +43,18 @@ impl Finder {
         Ok(Finder { finder: finder.map(Arc::new), forms: forms.into() })
     }
 
+    /// Bytes of memory.
+    pub(crate) fn size(&self) -> usize {
+        let automaton = self.finder.as_ref().map_or(0, |finder| finder.memory_usage());
+        automaton + self.forms.iter().map(|form| form.capacity() + size_of::<Value>()).sum::<usize>()
+    }
+
+    /// Whether it is the same one, and not another like it.
+    #[cfg(test)]
+    pub(crate) fn is(&self, other: &Finder) -> bool {
+        Arc::ptr_eq(&self.forms, &other.forms)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.finder.is_none()
     }

@@ -1,6 +1,7 @@
 //! What a server may reach: base URLs, and nothing else.
 
 use crate::denied::{Denied, quote};
+use crate::explain::{is_local, literal};
 use crate::path;
 use crate::target::{Host, Origin, Scheme, Target};
 use std::fmt;
@@ -189,6 +190,31 @@ impl Rules {
             rules.push(Rule::parse(entry, star)?);
         }
         Ok(Rules(rules))
+    }
+
+    /// Refuses rules for what is never reached: an address that is written out, a name for the machine itself. An author is better
+    /// told so at once than by every request. On these ports loopback counts as any other address.
+    pub fn check(&self, loopback: &[u16]) -> Result<(), Denied> {
+        self.try_each(|host, port| {
+            let ours = match host {
+                Host::Address(address) => address.is_loopback(),
+                Host::Name(name) => is_local(name),
+            };
+            if ours && loopback.contains(&port) { Ok(()) } else { literal(host).unwrap_or(Ok(())) }
+        })
+    }
+
+    /// The first problem that somebody has with a host, with the rule that names it.
+    pub(crate) fn try_each(&self, look: impl Fn(&Host, u16) -> Result<(), Denied>) -> Result<(), Denied> {
+        for rule in &self.0 {
+            let looked = match &rule.hosts {
+                Hosts::One(host) => look(host, rule.port),
+                Hosts::Below(parent) => look(&Host::Name(parent.clone()), rule.port),
+                Hosts::Any => Ok(()),
+            };
+            looked.map_err(|Denied { code, message }| Denied { code, message: format!("rule `{rule}`: {message}") })?;
+        }
+        Ok(())
     }
 
     pub fn is_empty(&self) -> bool {

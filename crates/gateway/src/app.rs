@@ -12,18 +12,17 @@ use crate::mcp::state::Sealer;
 use crate::mcp::surface::Surface;
 use crate::mcp::tasks::Tasks;
 use crate::observe::health::Report;
-use crate::observe::{Gauges, Metrics, Traces};
+use crate::observe::{Gauges, Metrics, Reached, Traces};
 use crate::quota::{Admission, Quotas};
 use crate::settings::Settings;
 use crate::{Egress, MasterKeySource, Parts, problem};
 use arc_swap::ArcSwap;
 use axum::response::Response;
-use bundle::Lock;
-use bytes::Bytes;
-use egress::{Pass, Visit, Watch};
+use egress::proxy::Authority;
+use egress::{Pass, Rules, Visit, Watch};
 use http::{HeaderMap, StatusCode, header};
 use policy::{Allowance, Boundary};
-use registry::{AuditEvent, Deployment, Directory, Manifest, MasterKey, Registry, Tenant, ToolLine};
+use registry::{AuditEvent, Bundle, Deployment, Directory, MasterKey, Registry, Tenant, ToolLine};
 use sandbox::{Code, Pool, PoolState};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -47,6 +46,7 @@ pub struct App {
     offers: Offers,
     reloader: Option<Reloader>,
     egress: Option<Egress>,
+    pub(crate) authority: Option<Arc<Authority>>,
     master_key: Option<MasterKeySource>,
     closing: watch::Sender<bool>,
     calls: AtomicU64,
@@ -55,6 +55,7 @@ pub struct App {
     started: Instant,
     pub(crate) connect: Connect,
     pub(crate) metrics: Metrics,
+    pub(crate) reached: Reached,
     pub(crate) traces: Traces,
     pub(crate) hub: Hub,
     pub(crate) sessions: Sessions,
@@ -74,7 +75,7 @@ pub struct Rejected {
 
 impl App {
     pub(crate) fn new(parts: Parts) -> Result<App, crate::StartError> {
-        let Parts { registry, pools, settings, reloader, traces, egress, master_key, dev } = parts;
+        let Parts { registry, pools, settings, reloader, traces, egress, authority, master_key, dev } = parts;
         let connect = Connect::new(registry.clone(), egress.clone(), dev);
         let sealer = Sealer::new(registry.host_key("request-state")?);
         let mut names = [0; 16];
@@ -90,6 +91,7 @@ impl App {
             offers: Offers::default(),
             reloader,
             egress,
+            authority,
             registry,
             master_key,
             closing: watch::Sender::new(false),
@@ -98,6 +100,7 @@ impl App {
             started: Instant::now(),
             connect,
             metrics: Metrics::new(),
+            reached: Reached::default(),
             traces,
             hub: Hub::default(),
             tasks: Tasks::default(),
@@ -271,18 +274,12 @@ impl App {
     }
 
     /// Runs a candidate's initialisation behind its wall and gives the surface it shows. It is ready to be called then.
-    pub async fn try_deployment(
-        &self,
-        tenant: &str,
-        id: &str,
-        source: Bytes,
-        lock: &Lock,
-    ) -> Result<Box<RawValue>, Rejected> {
-        let manifest = &Manifest::from(lock);
+    pub async fn try_deployment(&self, tenant: &str, id: &str, bundle: Bundle) -> Result<Box<RawValue>, Rejected> {
+        let wall = bundle.lock.wall.as_str();
         let rejected = |code: &str, message: String| Rejected { code: code.to_owned(), message };
-        let unknown = || rejected("refused", format!("this host has no wall `{}`", manifest.wall));
-        let pool = self.pool(&manifest.wall).ok_or_else(unknown)?;
-        let candidate = sandboxed(tenant, id, source, lock, &self.allowance())
+        let unknown = || rejected("refused", format!("this host has no wall `{wall}`"));
+        let pool = self.pool(wall).ok_or_else(unknown)?;
+        let candidate = sandboxed(tenant, id, bundle, &self.allowance())
             .map_err(|refusal| rejected("refused", refusal.to_string()))?;
         let seed = pool.seed(&Arc::new(candidate)).await;
         let surface = seed.map(|seed| seed.surface().to_owned());
@@ -307,14 +304,27 @@ impl App {
     ) -> Option<Visit> {
         let open = self.egress.as_ref().filter(|_| !offer.rules.is_empty())?;
         let budget = admission.egress();
-        let app = self.clone();
-        let watch: Watch = Arc::new(move |record| app.metrics.egress(record));
+        let (app, page) = (self.clone(), self.reached.page(&offer.record.tenant, &offer.record.server));
+        let watch: Watch = Arc::new(move |record| {
+            app.metrics.egress(record);
+            page.note(record, registry::now());
+        });
         let pass = Pass::new(&offer.record.tenant, &offer.record.id, offer.rules.clone());
         let pass = match offer.bindings.credentials(self, &offer.record.tenant, &caller.subject, wanted) {
             Some(credentials) => Pass { credentials, ..pass },
             None => pass,
         };
-        Some(open(Pass { budget, watch: Some(watch), ..pass }))
+        Some(open.visit(Pass { budget, watch: Some(watch), ..pass }))
+    }
+
+    /// Refuses rules that lead nowhere from this host.
+    pub(crate) fn check_rules(&self, rules: &Rules) -> Result<(), egress::Denied> {
+        self.egress.as_ref().map_or_else(|| rules.check(&[]), |open| open.check(rules))
+    }
+
+    /// Ports of loopback that servers may reach.
+    pub(crate) fn loopback(&self) -> Vec<u16> {
+        self.egress.as_ref().map(|open| open.loopback().to_vec()).unwrap_or_default()
     }
 
     /// Lets nobody call the server any more that runs this deployment.
@@ -333,7 +343,13 @@ impl App {
     /// Tells the pools and the listeners what a change of the registry means for them.
     pub(crate) fn follow(&self, before: &Directory, after: &Directory) {
         for (name, tenant) in &before.tenants {
+            if !after.tenants.contains_key(name) {
+                self.connect.forget(name);
+            }
             for (server, old) in &tenant.servers {
+                if after.server(name, server).is_none() {
+                    self.reached.forget(name, server);
+                }
                 let Some(old) = &old.current else { continue };
                 let new = after.server(name, server).and_then(|server| server.current.as_ref());
                 let quarantined = after.server(name, server).is_some_and(|server| server.quarantine.is_some());
@@ -341,6 +357,9 @@ impl App {
                     continue;
                 }
                 self.offers.forget(&old.id);
+                if let Some(open) = &self.egress {
+                    open.forget(name, &old.id);
+                }
                 for pool in self.pools.values() {
                     pool.release(&old.id);
                 }

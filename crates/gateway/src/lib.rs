@@ -16,6 +16,7 @@ mod serve;
 mod settings;
 
 pub use app::{App, Rejected, Reloader};
+pub use mcp::offer::command;
 pub use mcp::session::SessionSettings;
 pub use routes::{ROUTES, router};
 pub use settings::{HttpSettings, Settings};
@@ -41,6 +42,8 @@ pub struct Parts {
     pub traces: Traces,
     /// The way to the network. Without one there is none.
     pub egress: Option<Egress>,
+    /// Speaks for upstreams to programs that know a proxy only; they trust its certificate.
+    pub authority: Option<Arc<egress::proxy::Authority>>,
     /// The master key that the configuration names by now.
     pub master_key: Option<MasterKeySource>,
     /// Whether providers of tokens may be reached by plain HTTP on loopback: for an author's own machine and for tests.
@@ -50,8 +53,37 @@ pub struct Parts {
 /// Reads the master key from where the configuration says it is.
 pub type MasterKeySource = Box<dyn Fn() -> Result<MasterKey, String> + Send + Sync>;
 
-/// Opens the door to the network for one call.
-pub type Egress = Arc<dyn Fn(egress::Pass) -> egress::Visit + Send + Sync>;
+/// The way to the network: a door of either kind.
+pub type Egress = Arc<dyn Network>;
+
+pub trait Network: Send + Sync {
+    /// Opens it for one call.
+    fn visit(&self, pass: egress::Pass) -> egress::Visit;
+    /// A deployment is over: nothing of it is kept for later.
+    fn forget(&self, tenant: &str, deployment: &str);
+    /// Refuses rules that lead nowhere from here.
+    fn check(&self, rules: &egress::Rules) -> Result<(), egress::Denied>;
+    /// Ports of loopback that servers may reach.
+    fn loopback(&self) -> &[u16];
+}
+
+impl<G: Send + Sync> Network for egress::Door<G> {
+    fn visit(&self, pass: egress::Pass) -> egress::Visit {
+        self.visit(pass)
+    }
+
+    fn forget(&self, tenant: &str, deployment: &str) {
+        self.forget(tenant, deployment);
+    }
+
+    fn check(&self, rules: &egress::Rules) -> Result<(), egress::Denied> {
+        self.check(rules)
+    }
+
+    fn loopback(&self) -> &[u16] {
+        self.loopback()
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

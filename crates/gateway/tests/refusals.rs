@@ -56,6 +56,9 @@ const TABLE: &[Row] = &[
     ("GET",    "/admin/v1/tenants/{tenant}/servers",                          [401, 401, 401, 401,  200, 200, 200,  404, 200,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}",                 [401, 401, 401, 401,  200, 200, 200,  404, 404,  200]),
     ("DELETE", "/admin/v1/tenants/{tenant}/servers/{server}",                 [401, 401, 401, 401,  403, 403, 204,  404, 404,  204]),
+    // There is no layer of this name, for whoever may ask.
+    ("GET",    "/admin/v1/tenants/{tenant}/layers/{digest}",                  [401, 401, 401, 401,  403, 404, 404,  404, 404,  404]),
+    ("PUT",    "/admin/v1/tenants/{tenant}/layers/{digest}",                  [401, 401, 401, 401,  403, 404, 404,  404, 404,  404]),
     ("POST",   "/admin/v1/tenants/{tenant}/servers/{server}/deployments",     [401, 401, 401, 401,  403, 415, 415,  404, 404,  415]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/deployments",     [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/deployments/{id}", [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
@@ -64,6 +67,7 @@ const TABLE: &[Row] = &[
     ("POST",   "/admin/v1/tenants/{tenant}/servers/{server}/deployments/{id}/approve",
                                                                               [401, 401, 401, 401,  403, 415, 415,  404, 404,  415]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/next",            [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
+    ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/egress",          [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/secrets",                          [401, 401, 401, 401,  403, 200, 200,  404, 403,  200]),
     ("PUT",    "/admin/v1/tenants/{tenant}/secrets/{name}",                   [401, 401, 401, 401,  403, 403, 415,  404, 403,  415]),
     ("DELETE", "/admin/v1/tenants/{tenant}/secrets/{name}",                   [401, 401, 401, 401,  403, 403, 204,  404, 403,  204]),

@@ -46,6 +46,10 @@ impl Image {
         check(unsafe { libc::syscall(libc::SYS_ftruncate, file.as_raw_fd(), plan.length()) })?;
         // SAFETY: the plan was just made of this process's mappings, and it has one thread.
         unsafe { plan.carry_out(file.as_raw_fd(), true)? };
+        for run in runs(&maps) {
+            // SAFETY: the run lies among the pieces that were just mapped.
+            unsafe { plan.join(file.as_raw_fd(), &run)? };
+        }
         seal(&file)?;
         Ok(image)
     }
@@ -102,6 +106,9 @@ fn large_pages_come_unasked() -> bool {
     }
 }
 
+/// The kernel finds that much at once.
+const WORTH_INHERITING: usize = 64 << 10;
+
 const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
 const CODE: libc::c_int = libc::PROT_READ | libc::PROT_EXEC;
 
@@ -126,6 +133,18 @@ impl Piece {
         };
         let kernels = name.starts_with('[') && name != "[heap]" && !name.starts_with("[anon");
         (!kernels).then_some(Piece { start, end, protection })
+    }
+
+    /// Whether forks are to inherit where its pages are. The kernel copies the page tables of mappings that were written
+    /// to, and of others each fork has to find the pages again, a few at a time. The largest constants are found in huge
+    /// pages, and in small ones there is little to find.
+    fn inherits(&self) -> bool {
+        let length = self.end - self.start;
+        if self.protection & libc::PROT_WRITE == 0 {
+            (HUGE_PAGE / 2..2 * HUGE_PAGE).contains(&length)
+        } else {
+            length >= WORTH_INHERITING
+        }
     }
 }
 
@@ -182,8 +201,9 @@ impl Plan {
     unsafe fn carry_out(&self, file: libc::c_int, huge: bool) -> io::Result<()> {
         // SAFETY: `room` is fresh memory of the file's length. Each piece is copied there and then replaced by those
         // bytes in one step. Between the copy of a piece and its replacement nothing is written but this thread's stack,
-        // which is no piece: no allocation, no lock, and a failing call, which would set `errno`, ends the attempt. Code
-        // that runs here is replaced by the same code.
+        // which is no piece, and `errno`, which nobody reads: no allocation, no lock. Code that runs here is replaced by
+        // the same code. What a fork is to inherit is written to once, the same byte; for that, constants can be written
+        // to for a moment.
         unsafe {
             let room = Room::map(file, self.length(), huge)?;
             for piece in &self.pieces {
@@ -192,13 +212,83 @@ impl Plan {
             }
             room.unmap()?;
             for piece in &self.pieces {
-                let (length, offset) = (piece.end - piece.start, self.offset(piece.start));
-                let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
-                check(libc::syscall(libc::SYS_mmap, piece.start, length, piece.protection, flags, file, offset))?;
+                if piece.inherits() && self.map(file, piece, libc::PROT_WRITE).is_ok() {
+                    let byte = piece.start as *mut u8;
+                    byte.write_volatile(byte.read_volatile());
+                    let (length, protection) = (piece.end - piece.start, piece.protection);
+                    check(libc::syscall(libc::SYS_mprotect, piece.start, length, protection))?;
+                } else {
+                    self.map(file, piece, 0)?;
+                }
             }
         }
         Ok(())
     }
+
+    /// # Safety
+    /// As [`Plan::carry_out`]; the piece's bytes must be in the file.
+    unsafe fn map(&self, file: libc::c_int, piece: &Piece, also: libc::c_int) -> io::Result<()> {
+        let (length, offset) = (piece.end - piece.start, self.offset(piece.start));
+        let (protection, flags) = (piece.protection | also, libc::MAP_PRIVATE | libc::MAP_FIXED);
+        // SAFETY: replaces a mapping by the same bytes, as the caller promises.
+        check(unsafe { libc::syscall(libc::SYS_mmap, piece.start, length, protection, flags, file, offset) })?;
+        Ok(())
+    }
+
+    /// Makes one mapping of a run. What was out of bounds stays so: where the kernel has no such marks within a mapping,
+    /// by a mapping of its own, as before.
+    ///
+    /// # Safety
+    /// The pieces of the run must have been mapped by [`Plan::carry_out`].
+    unsafe fn join(&self, file: libc::c_int, run: &Run) -> io::Result<()> {
+        let (first, last) = (run.whole.start, run.whole.end - 1);
+        // With a huge page between them that nothing is in, they are no neighbours in the file.
+        if self.offset(last) - self.offset(first) != last - first {
+            return Ok(());
+        }
+        // SAFETY: the run's pieces are replaced by the same bytes, and nobody may look at what is between them.
+        unsafe {
+            self.map(file, &run.whole, 0)?;
+            for gap in &run.gaps {
+                let (start, length) = (gap.start, gap.end - gap.start);
+                if libc::syscall(libc::SYS_madvise, start, length, MADV_GUARD_INSTALL) != 0 {
+                    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+                    check(libc::syscall(libc::SYS_mmap, start, length, libc::PROT_NONE, flags, -1, 0))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Constants with gaps between them that nobody may look at. Each piece and each gap is a mapping, and each mapping costs
+/// every fork.
+struct Run {
+    whole: Piece,
+    gaps: Vec<std::ops::Range<usize>>,
+}
+
+/// Those in V8's memory: it keeps some of its constants far from each other.
+fn runs(maps: &str) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut gap: Option<std::ops::Range<usize>> = None;
+    for (start, end, protection, name) in maps.lines().filter_map(fields).filter(|line| layout::manages(line.0)) {
+        let last_end = gap.as_ref().map(|gap| gap.end).or(runs.last().map(|run| run.whole.end));
+        match (protection, runs.last_mut()) {
+            ("r--p", Some(run)) if last_end == Some(start) => {
+                run.whole.end = end;
+                run.gaps.extend(gap.take());
+            }
+            ("r--p", _) => {
+                gap = None;
+                runs.push(Run { whole: Piece { start, end, protection: libc::PROT_READ }, gaps: Vec::new() });
+            }
+            ("---p", Some(run)) if run.whole.end == start && name.is_empty() => gap = Some(start..end),
+            _ => gap = None,
+        }
+    }
+    runs.retain(|run| !run.gaps.is_empty());
+    runs
 }
 
 fn create() -> io::Result<OwnedFd> {
@@ -258,6 +348,9 @@ impl Room {
 
 /// Makes huge pages at once, whatever the system's habit is. Since Linux 6.1.
 const MADV_COLLAPSE: libc::c_int = 25;
+
+/// Puts pages out of bounds within a mapping. Since Linux 6.13, and 6.15 for files.
+const MADV_GUARD_INSTALL: libc::c_int = 102;
 
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

@@ -103,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn kinds() -> impl Strategy<Value = Kind> {
-        (1u8..=74).prop_filter_map("gap in the numbering", Kind::from_u8)
+        (1u8..=76).prop_filter_map("gap in the numbering", Kind::from_u8)
     }
 
     proptest! {

@@ -13,7 +13,7 @@ pub use decoder::{Decoder, Malformed};
 pub use meta::*;
 
 /// Both ends must agree on it; a worker says it in its first frame.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What a frame is about. The numbers are the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub enum Kind {
     Abort = 8,
     /// host → zygote: put your memory into the file that comes with the frame. Body its length, 8 bytes.
     Freeze = 9,
+    /// host → zygote: go the way of a call once, as your forks will.
+    Rehearse = 10,
 
     /// zygote → host: up and jailed. Meta [`Hello`].
     Hello = 64,
@@ -62,11 +64,13 @@ pub enum Kind {
     StartFailed = 74,
     /// zygote → host: done, and the file is let go. Body how much of it was used, 8 bytes.
     Frozen = 75,
+    /// zygote → host: done.
+    Rehearsed = 76,
 }
 
 impl Kind {
     fn from_u8(number: u8) -> Option<Kind> {
-        const ALL: [Kind; 21] = [
+        const ALL: [Kind; 23] = [
             Kind::Start,
             Kind::Fork,
             Kind::Reap,
@@ -76,6 +80,7 @@ impl Kind {
             Kind::Refuse,
             Kind::Abort,
             Kind::Freeze,
+            Kind::Rehearse,
             Kind::Hello,
             Kind::Forked,
             Kind::Reaped,
@@ -88,6 +93,7 @@ impl Kind {
             Kind::Running,
             Kind::StartFailed,
             Kind::Frozen,
+            Kind::Rehearsed,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == number)
     }

@@ -19,8 +19,10 @@ pub struct Start {
 pub enum Role {
     /// Loads one deployment and forks its compartments.
     Zygote,
-    /// Serves one call and ends.
+    /// Serves one call, which waits for it, and ends.
     Call,
+    /// The same for a call that is not there yet: until then there is time to make ready for it.
+    Spare,
     /// Serves calls until it is told to go.
     Serve,
 }

@@ -18,9 +18,13 @@ pub fn with_grace(budget: Duration) -> Duration {
 /// Whether memory is counted by what is touched: see [`memory_since`]. Set once, before anything is forked.
 pub static BY_TOUCH: AtomicBool = AtomicBool::new(false);
 
+pub fn by_touch() -> bool {
+    BY_TOUCH.load(Ordering::Relaxed)
+}
+
 /// KiB that a process has taken since it had `before`.
 pub fn memory_since(now: Memory, before: Memory) -> u64 {
-    if BY_TOUCH.load(Ordering::Relaxed) { now.touched_since(before) } else { now.resident_since(before) }
+    if by_touch() { now.touched_since(before) } else { now.resident_since(before) }
 }
 
 #[derive(Default)]
@@ -38,9 +42,9 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Starts counting from what this process has used so far.
-    pub fn open_one() -> Accounts {
-        Accounts { base_cpu: process::cpu_used(), base_memory: Memory::of_self(), ..Accounts::default() }
+    /// Starts counting CPU time from what this process has used so far, and memory from `before`.
+    pub fn open_one(before: Memory) -> Accounts {
+        Accounts { base_cpu: process::cpu_used(), base_memory: before, ..Accounts::default() }
     }
 
     /// Counts nothing: resource usage is asked for in sealed processes only.
@@ -49,7 +53,7 @@ impl Accounts {
     }
 
     pub fn open_many() -> Accounts {
-        Accounts { arms: true, ..Accounts::open_one() }
+        Accounts { arms: true, ..Accounts::open_one(Memory::of_self()) }
     }
 
     /// From here on `call` pays; 0 is for what belongs to none in flight.

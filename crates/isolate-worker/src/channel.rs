@@ -42,9 +42,11 @@ impl Channel {
             if let Some(frame) = self.decoder.next_frame().map_err(|_| Gone)? {
                 return Ok((frame, self.passed.take()));
             }
-            let mut buffer = [0; 16 << 10];
+            let missing = self.decoder.missing().map_err(|_| Gone)?;
+            let (mut short, mut long) = ([0; SHORT], Vec::new());
+            let buffer = room(&mut short, &mut long, missing);
             // No more than this frame: the descriptor of the next one must come with its own frame.
-            let most = self.decoder.missing().map_err(|_| Gone)?.min(buffer.len());
+            let most = missing.min(buffer.len());
             match socket::recv_with_fd(own(), &mut buffer[..most]) {
                 Ok((n, fd)) if n > 0 => {
                     self.decoder.push(&buffer[..n]);
@@ -69,8 +71,10 @@ impl Channel {
     }
 
     fn fill(&mut self) -> Result<(), Gone> {
-        let mut buffer = [0; 16 << 10];
-        match socket::read(FD, &mut buffer) {
+        let missing = self.decoder.missing().map_err(|_| Gone)?;
+        let (mut short, mut long) = ([0; SHORT], Vec::new());
+        let buffer = room(&mut short, &mut long, missing);
+        match socket::read(FD, buffer) {
             Ok(n) if n > 0 => {
                 self.decoder.push(&buffer[..n]);
                 Ok(())
@@ -78,6 +82,19 @@ impl Channel {
             _ => Err(Gone),
         }
     }
+}
+
+/// Most frames fit this. It is on the stack, each page of which costs a fork when it first writes there.
+const SHORT: usize = 2 << 10;
+const LONG: usize = 64 << 10;
+
+/// Where to read to.
+fn room<'a>(short: &'a mut [u8; SHORT], long: &'a mut Vec<u8>, missing: usize) -> &'a mut [u8] {
+    if missing <= SHORT {
+        return short;
+    }
+    long.resize(missing.min(LONG), 0);
+    long
 }
 
 pub fn send(kind: Kind, id: u32, meta: &[u8], body: &[u8]) -> Result<(), Gone> {

@@ -1,6 +1,6 @@
 //! A sealed process that serves calls.
 
-use crate::account::{Accounts, with_grace};
+use crate::account::{self, Accounts, with_grace};
 use crate::channel::Channel;
 use crate::natives::{self, State};
 use crate::realm::Engine;
@@ -8,21 +8,29 @@ use crate::rejections;
 use crate::server;
 use crate::zygote::{self, Sealing};
 use isolate_engine::exit_now;
-use isolate_wire::{Call, Decoder, FailCode, Fork, Frame, Kind, Load, Operation, Refused, encode_with};
-use jail::process;
+use isolate_wire::{Call, Decoder, FailCode, Fork, Frame, Kind, Load, Operation, Refused, Role, encode_with};
+use jail::process::{self, Memory};
 use std::time::Duration;
 
 /// Serves one call and ends. What waits here ready is a whole process of its own.
 ///
 /// Neither this nor [`serve_many`] returns: taking V8 down in good order would cost more than the call.
-pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, sealing: &Sealing) -> ! {
-    touch(&mut engine, sealing);
+///
+/// `fresh` is the memory of a process that has made ready for a call. One whose call waits already does not: it touches in
+/// the call what it needs, and what it would have touched before is not counted.
+pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, sealing: &Sealing, fresh: Memory) -> ! {
+    // What is resident can be compared only when all has been touched that is everybody's.
+    let ready = fork.role == Role::Spare || !account::by_touch();
+    if ready {
+        touch(&mut engine, sealing);
+    }
     // Armed before the filter takes away the means to change it.
     let budget = Duration::from_millis(fork.cpu_ms);
     if process::arm_cpu_timer(Some(with_grace(budget))).is_err() || sealing.call.install().is_err() {
         exit_now(1);
     }
-    *engine.state() = State::serving(Accounts::open_one());
+    let before = if ready { Memory::of_self() } else { fresh };
+    *engine.state() = State::serving(Accounts::open_one(before));
     let Ok(frame) = channel.receive() else { exit_now(0) };
     if frame.kind != Kind::Call || !begin(&mut engine, &frame) {
         exit_now(1);

@@ -72,8 +72,11 @@ impl Engine {
     /// Gives back what compiling and evaluating left: every fork pays for each page its parent has.
     pub fn tidy(&mut self) {
         self.isolate.low_memory_notification();
-        isolate_engine::layout::trim();
-        compartment::rehearse(self);
+        // Twice: what the first one frees was allocated before, here and there.
+        for _ in 0..2 {
+            isolate_engine::layout::tidy_heap();
+            compartment::rehearse(self);
+        }
     }
 
     /// The realm for the next server. The first one is there already; more are made when a compartment holds several.

@@ -42,7 +42,7 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
                         }
                         match fork.role {
                             Role::Zygote => memory_of_fresh(&mut engine, &sealing).map(|memory| fresh = memory),
-                            Role::Call => compartment::serve_one(engine, channel, &fork, &sealing),
+                            Role::Call | Role::Spare => compartment::serve_one(engine, channel, &fork, &sealing, fresh),
                             Role::Serve => compartment::serve_many(engine, channel, &sealing),
                         }
                     }
@@ -50,7 +50,8 @@ pub fn run(mut engine: Engine, mut channel: Channel, sealing: Sealing) -> i32 {
                 },
                 Err(_) => Err(Gone),
             },
-            (Kind::Freeze, Some(file)) => freeze(&mut engine, &sealing, file, &frame.body),
+            (Kind::Freeze, Some(file)) => freeze(&sealing, file, &frame.body),
+            (Kind::Rehearse, None) => rehearse(&mut engine, &sealing).map(|memory| fresh = memory),
             (Kind::Load, _) => load(&mut engine, &frame),
             (Kind::Reap, _) => reap(&mut ended, frame.id, fresh),
             _ => Err(Gone),
@@ -119,7 +120,7 @@ fn load(engine: &mut Engine, frame: &isolate_wire::Frame) -> Result<(), Gone> {
 }
 
 /// Freezes this process's memory into the host's file: what is forked from here on finds it there.
-fn freeze(engine: &mut Engine, sealing: &Sealing, file: OwnedFd, length: &[u8]) -> Result<(), Gone> {
+fn freeze(sealing: &Sealing, file: OwnedFd, length: &[u8]) -> Result<(), Gone> {
     let most = length.try_into().map(u64::from_le_bytes).map_err(|_| Gone)?;
     let most = usize::try_from(most).map_err(|_| Gone)?;
     // The filter knows the file by this number only.
@@ -130,9 +131,15 @@ fn freeze(engine: &mut Engine, sealing: &Sealing, file: OwnedFd, length: &[u8]) 
         None => 0,
     };
     process::keep_only(&[(channel::FD, channel::FD)]).map_err(|_| Gone)?;
-    // What was written to since is inherited with its neighbourhood, and need not be found again.
-    compartment::rehearse(engine);
     channel::send(Kind::Frozen, 0, b"", &(used as u64).to_le_bytes())
+}
+
+/// What this process looks at and writes to is inherited with its neighbourhood, and its forks need not find it again.
+fn rehearse(engine: &mut Engine, sealing: &Sealing) -> Result<Memory, Gone> {
+    compartment::rehearse(engine);
+    let fresh = memory_of_fresh(engine, sealing)?;
+    channel::send(Kind::Rehearsed, 0, b"", b"")?;
+    Ok(fresh)
 }
 
 pub fn answer_load(loaded: Result<String, String>) -> Result<(), Gone> {

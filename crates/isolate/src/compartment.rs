@@ -64,7 +64,7 @@ impl Compartment for OneCall {
 
 /// What can be asked of a process that serves many calls.
 pub(crate) enum Order {
-    Call(NewCall, oneshot::Sender<u32>),
+    Call(Box<NewCall>, oneshot::Sender<u32>),
     Abandon(u32),
     Load(Vec<u8>, oneshot::Sender<Frame>),
     End,
@@ -90,7 +90,7 @@ impl ManyCalls {
                 tokio::select! {
                     order = incoming.recv() => match order {
                         Some(Order::Call(call, number)) => {
-                            let _ = number.send(driver.begin(call));
+                            let _ = number.send(driver.begin(*call));
                         }
                         Some(Order::Abandon(id)) => driver.abandon(id),
                         Some(Order::Load(frame, answer)) => {
@@ -129,7 +129,7 @@ impl ManyCalls {
 
     async fn call(&self, call: NewCall, answered: oneshot::Receiver<Answer>) -> Option<Answer> {
         let (number, numbered) = oneshot::channel();
-        self.orders.send(Order::Call(call, number)).await.ok()?;
+        self.orders.send(Order::Call(Box::new(call), number)).await.ok()?;
         let mut waiting = Waiting { orders: &self.orders, id: numbered.await.ok() };
         let answer = answered.await.ok();
         waiting.id = None;

@@ -10,6 +10,9 @@ use tokio::net::UnixStream;
 /// A zygote says little: a surface is the largest, and has its own limit.
 const MOST: usize = 2 << 20;
 
+/// Most answers fit this, and are read at once: there is one exchange at a time, so nothing follows an answer.
+const SHORT: usize = 256;
+
 pub(crate) struct Control {
     stream: UnixStream,
     decoder: Decoder,
@@ -49,7 +52,7 @@ impl Control {
                 return Ok((frame, self.passed.take()));
             }
             let mut buffer = [0; 16 << 10];
-            let most = self.decoder.missing().map_err(io::Error::other)?.min(buffer.len());
+            let most = self.decoder.missing().map_err(io::Error::other)?.clamp(SHORT, buffer.len());
             let stream = &self.stream;
             let (n, fd) = stream
                 .async_io(Interest::READABLE, || socket::recv_with_fd(stream.as_fd(), &mut buffer[..most]))

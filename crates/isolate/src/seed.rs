@@ -108,6 +108,7 @@ impl Seed for IsolateSeed {
         Box::pin(async move {
             let role = match growth {
                 Growth::OneCall => Role::Call,
+                Growth::Spare => Role::Spare,
                 Growth::ManyCalls => Role::Serve,
             };
             self.freeze_if_busy().await;
@@ -116,7 +117,7 @@ impl Seed for IsolateSeed {
             let driver = Driver::new(forked, self.zygote.clone());
             let limits = self.limits.clone();
             Ok(match growth {
-                Growth::OneCall => Arc::new(OneCall::new(driver, limits)) as Arc<dyn Compartment>,
+                Growth::OneCall | Growth::Spare => Arc::new(OneCall::new(driver, limits)) as Arc<dyn Compartment>,
                 Growth::ManyCalls => {
                     Arc::new(Shared { process: Arc::new(ManyCalls::start(driver)), server: 0, limits })
                 }

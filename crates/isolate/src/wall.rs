@@ -56,10 +56,7 @@ pub struct Together {
 impl Default for Together {
     /// Three quarters of the machine's memory, so that the host itself outlives its guests.
     fn default() -> Together {
-        let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-        let kb = total.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(4 << 20);
-        Together { memory_mb: kb / 1024 / 4 * 3, processes: 4096 }
+        Together { memory_mb: jail::limits::memory_for_guests_mb(), processes: 4096 }
     }
 }
 

@@ -134,7 +134,11 @@ impl Zygote {
         }
         let length = <[u8; 8]>::try_from(&frame.body[..]).map_or(0, u64::from_le_bytes).min(JOINED);
         let joined = tokio::task::spawn_blocking(move || image.join_pages(length));
-        joined.await.map_err(io::Error::other)
+        joined.await.map_err(io::Error::other)?;
+        // Joining takes the pages out of the zygote's page tables, and its forks are to inherit those.
+        let command = encode(Kind::Rehearse, 0, b"", b"").ok_or_else(too_long)?;
+        let (frame, _) = self.exchange_whole(command, None).await?;
+        if frame.kind == Kind::Rehearsed { Ok(()) } else { Err(self.nonsense(&frame)) }
     }
 
     /// How a child ended. The caller has killed it or seen it gone. `None` when the zygote itself is gone.

@@ -4,7 +4,7 @@
 mod support;
 
 use policy::Boundary;
-use sandbox::{Code, Operation, Program, Request};
+use sandbox::{Code, Operation, Program, Request, Speaks};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use support::{Kept, Server, call, in_session, pool, run, tool};
@@ -249,7 +249,8 @@ async fn commands_are_for_another_wall() {
     for boundary in [Boundary::Call, Boundary::Tenant] {
         let mut server = Arc::into_inner(Server::new("").boundary(boundary).deploy()).expect("nobody else has it");
         let (files, command) = ("/usr".into(), vec!["/usr/bin/true".to_owned()]);
-        server.program = Program::Command { files, command, environment: BTreeMap::new(), network: false };
+        server.program =
+            Program::Command { files, command, environment: BTreeMap::new(), network: false, speaks: Speaks::Stdio };
         let refused = pool.seed(&Arc::new(server)).await.err().expect("it runs modules only");
         assert_eq!(refused.code, Code::InitFailed);
         assert!(refused.message.contains("no commands"), "{refused}");

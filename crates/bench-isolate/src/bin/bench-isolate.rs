@@ -130,7 +130,7 @@ async fn ready(bench: &Bench, row: &Row) {
 async fn memory(row: &Row) -> Result<Option<u64>, Failure> {
     let bench = Bench::new(row.boundary, PoolSettings::default()).await?;
     let seed = bench.pool.seed(&bench.deployment).await?;
-    let growth = if row.boundary == Boundary::Call { Growth::OneCall } else { Growth::ManyCalls };
+    let growth = if row.boundary == Boundary::Call { Growth::Spare } else { Growth::ManyCalls };
     let mut held = Vec::new();
     let mut before = 0;
     for n in 0..HELD + FIRST {

@@ -2,17 +2,19 @@
 
 use super::deploy::{list, locked};
 use super::names::{self, Place};
-use super::{print_text, print_value, with_host};
+use super::table::{Table, field, when};
+use super::{print_answer, print_text, print_value, with_host};
 use crate::client::{Client, ClientError, Connection};
 use ::egress::{BareStar, Decision, Door, Rules, Settings};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// What servers may reach.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead egress explain --server acme/prices https://api.example.com/v1/prices\n  \
-    bulkhead egress explain --base https://api.example.com/v1/ http://169.254.169.254/ --json")]
+    bulkhead egress explain --base https://api.example.com/v1/ http://169.254.169.254/ --json\n  \
+    bulkhead egress list acme/prices")]
 pub struct Egress {
     #[command(subcommand)]
     command: Command,
@@ -21,6 +23,23 @@ pub struct Egress {
 #[derive(clap::Subcommand)]
 enum Command {
     Explain(Explain),
+    List(List),
+}
+
+/// List what a server asked of the network since its host began: hosts, decisions, and how much went to and fro.
+///
+/// At most 200 hosts are told apart. `bulkhead audit-log` and `bulkhead calls` have the hosts of each call for good.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    bulkhead egress list acme/prices\n  \
+    bulkhead egress list acme/prices --json | jq '.hosts[] | select(.decision == \"denied\")'")]
+struct List {
+    /// Whose it is and what it is called
+    #[arg(value_name = "TENANT/SERVER", value_parser = names::place)]
+    server: Place,
+    /// Print {"since", "hosts", "others"}
+    #[arg(long)]
+    json: bool,
 }
 
 /// Say whether a request would be let out, and by which rule or for what reason not. Nothing is sent.
@@ -54,9 +73,37 @@ struct Explain {
 
 impl Egress {
     pub fn run(self, connection: &Connection) -> ExitCode {
-        let Command::Explain(explain) = self.command;
-        with_host(connection, explain.json, async |client| explain.run(client).await)
+        match self.command {
+            Command::Explain(it) => with_host(connection, it.json, async |client| it.run(client).await),
+            Command::List(it) => with_host(connection, it.json, async |client| it.run(client).await),
+        }
     }
+}
+
+impl List {
+    async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let answer = client.get(&["tenants", &self.server.tenant, "servers", &self.server.server, "egress"]).await?;
+        if self.json {
+            return Ok(print_answer(&answer));
+        }
+        let seen: Value = client.read(&answer)?;
+        let mut table = Table::new(&["host", "decision", "requests", "up", "down", "last", "failed", "rule"]);
+        for row in seen["hosts"].as_array().into_iter().flatten() {
+            table.row(cells(row));
+        }
+        if seen["others"].is_object() {
+            let mut cells = cells(&seen["others"]);
+            cells[0] = "(others)".to_owned();
+            table.row(cells);
+        }
+        Ok(print_text(&table.text()))
+    }
+}
+
+fn cells(row: &Value) -> [String; 8] {
+    let [host, decision, requests, up, down, failed, rule] =
+        ["host", "decision", "requests", "bytes_up", "bytes_down", "failed", "rule"].map(|key| field(row, key));
+    [host, decision, requests, up, down, when(row, "last_at"), failed, rule]
 }
 
 impl Explain {

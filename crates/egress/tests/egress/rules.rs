@@ -1,6 +1,6 @@
 //! What rules say, and how they must be written.
 
-use egress::{BareStar, Rule, Rules, explain};
+use egress::{BareStar, Door, Rule, Rules, Settings, explain};
 use proptest::prelude::*;
 
 fn rules(entries: &[&str]) -> Rules {
@@ -255,5 +255,44 @@ proptest! {
     fn only_below_a_star(name in "[a-z]{1,3}(\\.[a-z]{1,3}){0,3}", host in "[a-z]{1,3}(\\.[a-z]{1,3}){1,2}") {
         let rule = format!("*.{host}");
         prop_assert_eq!(allowed(&rule, &format!("https://{name}/"), "GET"), name.ends_with(&format!(".{host}")));
+    }
+}
+
+/// Said to who writes the rule, with the rule's name, and before anything is sent.
+#[test]
+fn rules_for_what_is_never_reached() {
+    let check = |rule: &str, ports: &[u16]| rules(&["api.example.com", rule]).check(ports);
+    for (rule, why) in [
+        ("http://169.254.169.254", "cloud metadata"),
+        ("GET https://10.0.0.7:8443/v1/", "10.0.0.0/8"),
+        ("https://[::ffff:127.0.0.1]", "an IPv4 address in disguise"),
+        ("https://[fd00::1]", "fc00::/7"),
+        ("http://127.0.0.1:3000", "127.0.0.0/8"),
+        ("http://localhost:3000", "a name for the machine itself"),
+        ("http://a.localhost:3000", "a name for the machine itself"),
+        ("http://*.a.localhost:3000", "a name for the machine itself"),
+    ] {
+        let denied = check(rule, &[]).unwrap_err().message;
+        assert!(denied.starts_with(&format!("rule `{rule}`: ")) && denied.contains(why), "{denied}");
+        assert_eq!(check(rule, &[3000, 80, 443, 8443]).is_ok(), rule.ends_with(":3000"), "{rule}");
+    }
+    for rule in ["8.8.8.8", "*.example.com", "localhost.example.com", "https://[2606:4700::1111]:8443"] {
+        assert_eq!(check(rule, &[]), Ok(()), "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn a_door_knows_more_of_them() {
+    let settings = || Settings { deny: vec![("93.184.216.0".parse().unwrap(), 24)], ..Settings::default() };
+    let (serve, dev) = (Door::serve(settings()).unwrap(), Door::dev(vec![3000], settings()).unwrap());
+    assert_eq!((serve.loopback(), dev.loopback()), (&[][..], &[3000][..]));
+    for (rule, at_serve, at_dev) in [
+        ("https://93.184.216.34", false, false),
+        ("https://93.184.217.34", true, true),
+        ("http://127.0.0.1:3000", false, true),
+        ("http://127.0.0.1:3001", false, false),
+    ] {
+        let rules = rules(&[rule]);
+        assert_eq!((serve.check(&rules).is_ok(), dev.check(&rules).is_ok()), (at_serve, at_dev), "{rule}");
     }
 }

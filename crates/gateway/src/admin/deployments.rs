@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use bundle::{Change, Lock};
 use policy::Ask;
-use registry::{Deployment, Manifest, NewDeployment, Next, RegistryError, Role, Timestamp};
+use registry::{Bundle, Deployment, Manifest, NewDeployment, Next, RegistryError, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -172,6 +172,8 @@ pub struct NextStep {
     current: Option<NextCurrent>,
     /// Whether a change of what it shows or may use needs the agreement of a second key.
     approval: bool,
+    /// Ports of loopback that servers may reach here: none but for who develops on their own machine.
+    loopback: Vec<u16>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -195,6 +197,7 @@ pub async fn next(
     let approval = asker.tenant(&admin.app.registry().directory(), &tenant)?.approval;
     asker.server_name(&server)?;
     asker.role(Role::Deploy)?;
+    let loopback = admin.app.loopback();
     let next = admin
         .registry(move |registry| {
             let Next { step, current } = registry.next(&tenant, &server)?;
@@ -206,7 +209,7 @@ pub async fn next(
                     Some(NextCurrent { deployment: current.id.clone(), lock: lock.value(), quarantine })
                 }
             };
-            Ok(NextStep { step, current, approval })
+            Ok(NextStep { step, current, approval, loopback })
         })
         .await?;
     Ok(Json(next))
@@ -332,8 +335,16 @@ pub async fn activate(
 
 /// Runs the code's initialisation behind its wall and brings back what it shows, which is what was signed.
 async fn initialise(admin: &Admin, tenant: &str, id: &str, new: &NewDeployment) -> Result<Box<RawValue>, Error> {
-    let source = new.files.get(new.lock.entry.as_str()).cloned().unwrap_or_default();
-    admin.app.try_deployment(tenant, id, source, &new.lock).await.map_err(|failure| match failure.code.as_str() {
+    let (source, lock) = (new.files.get(new.lock.program.file()).cloned().unwrap_or_default(), new.lock.clone());
+    let layer = match new.layer {
+        Some(digest) => {
+            let tenant = tenant.to_owned();
+            Some(admin.registry(move |registry| registry.layer(&tenant, &digest)).await?)
+        }
+        None => None,
+    };
+    let bundle = Bundle { lock, source, layer };
+    admin.app.try_deployment(tenant, id, bundle).await.map_err(|failure| match failure.code.as_str() {
         "busy" | "compartment_lost" | "wall_unavailable" => {
             Error::new(StatusCode::SERVICE_UNAVAILABLE, failure.code, failure.message).retry_after(1)
         }
@@ -346,7 +357,8 @@ fn permitted(admin: &Admin, lock: &Lock) -> Result<(), Error> {
     policy::permit(&ask(&Manifest::from(lock)), &admin.app.allowance()).map_err(|refusal| refused(&refusal))?;
     let refuse = |message: String| Error::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", message);
     let any_host = admin.app.settings().any_host;
-    crate::mcp::offer::rules(lock, any_host).map_err(|denied| refuse(denied.message))?;
+    let rules = crate::mcp::offer::rules(lock, any_host).map_err(|denied| refuse(denied.message))?;
+    admin.app.check_rules(&rules).map_err(|denied| refuse(denied.message))?;
     crate::mcp::credentials::bindings(lock).map_err(|denied| refuse(denied.message))?;
     Ok(())
 }

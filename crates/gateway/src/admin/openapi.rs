@@ -1,7 +1,7 @@
 //! The routes and the document that describes them. Both come from the same list, so that neither lacks what the other has.
 
 use super::error::{Error, ErrorBody};
-use super::{Admin, calls, deployments, host, keys, logs, providers, secrets, servers, tenants};
+use super::{Admin, calls, deployments, egress, host, keys, layers, logs, providers, secrets, servers, tenants};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use std::sync::{Arc, OnceLock};
@@ -55,6 +55,8 @@ pub fn router() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(deployments::activate))
         .routes(routes!(deployments::approve))
         .routes(routes!(deployments::next))
+        .routes(routes!(egress::look))
+        .routes(routes!(layers::get, layers::put))
         .routes(routes!(secrets::list))
         .routes(routes!(secrets::set, secrets::remove))
         .routes(routes!(secrets::rotate))

@@ -18,7 +18,7 @@ pub struct DoorHttp {
 }
 
 /// Requests to providers are not those of a server.
-const DEPLOYMENT: &str = "oauth";
+pub const DEPLOYMENT: &str = "oauth";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,7 +39,7 @@ impl DoorHttp {
         let origin = format!("POST {scheme}://{}", rest.split('/').next().unwrap_or_default());
         let rules =
             Rules::parse([origin.as_str()], BareStar::Refused).map_err(|denied| HttpError::new(&denied.message))?;
-        Ok(open(Pass::new(&self.tenant, DEPLOYMENT, Arc::new(rules))))
+        Ok(open.visit(Pass::new(&self.tenant, DEPLOYMENT, Arc::new(rules))))
     }
 
     async fn post(

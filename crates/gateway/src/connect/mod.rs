@@ -89,6 +89,14 @@ impl Connect {
         self.keepers.entry(tenant.to_owned()).or_insert_with(made).clone()
     }
 
+    /// A tenant is gone, and so is what was kept for its connections.
+    pub fn forget(&self, tenant: &str) {
+        self.keepers.remove(tenant);
+        if let Some(open) = &self.egress {
+            open.forget(tenant, http::DEPLOYMENT);
+        }
+    }
+
     /// Whether all callers of the tenant share the connection.
     pub fn is_shared(&self, tenant: &str, name: &str) -> Result<bool, ConnectError> {
         Ok(self.known(tenant, name)?.provider.per == Per::Tenant)

@@ -9,10 +9,9 @@ use crate::auth::Caller;
 use crate::observe::{CallSeen, Trace, Value};
 use crate::quota::Admission;
 use bytes::Bytes;
-use egress::Visit;
 use policy::Limits;
 use registry::{AuditEvent, CallEvent, Tenant};
-use sandbox::{Code, Failure, Operation, Receipt, Request};
+use sandbox::{Answer, Code, Failure, Operation, Pool, Program, Receipt, Request};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, OnceLock};
@@ -105,30 +104,23 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         offer: job.offer.clone(),
         call: call.clone(),
         line,
-        visit: app.visit(&job.offer, &job.ticket.admission, &job.caller, &wanted),
+        visit: app.visit(&job.offer, &job.ticket.admission, &job.caller, &wanted).map(Arc::new),
         strayed: OnceLock::new(),
         caller: job.caller.clone(),
         wanted,
         link: OnceLock::new(),
     });
     let mut account = Account { app, job: &job, call: &call, start: Instant::now(), trace: Some(trace) };
-    let suspended = async {
-        match host.line.asking.rounds() {
-            Some(rounds) => rounds.suspended().await,
-            None => std::future::pending().await,
-        }
-    };
-    let answer = tokio::select! {
-        biased;
-        answer = pool.call(&job.offer.sandboxed, &request, host.clone()) => answer,
-        wanted = suspended => {
+    let answer = match served(pool, &job, &request, &host).await {
+        Ok(answer) => answer,
+        Err(wanted) => {
             account.end_early("input_required");
             drop(account);
             return Done { end: End::NeedsInput(wanted), receipt: None, call };
         }
     };
     // What it still fetches is for nobody.
-    host.visit.iter().for_each(Visit::close);
+    host.visit.iter().for_each(|visit| visit.close());
     let outcome = host.strayed.get().map_or(answer.outcome, |failure| Err(failure.clone()));
     if let Err(failure) = &outcome
         && failure.code == Code::SurfaceDrift
@@ -141,12 +133,14 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         None => Ok(value),
     });
     // For the client alone: the code inside never has the link.
-    let outcome = outcome.map_err(|failure| match host.link.get() {
-        Some(link) if failure.code == Code::ToolError => {
-            Failure::new(failure.code, format!("{link}\n{}", failure.message))
+    let outcome = match (outcome, host.link.get()) {
+        (Err(failure), Some(link)) if failure.code == Code::ToolError => {
+            Err(Failure::new(failure.code, format!("{link}\n{}", failure.message)))
         }
-        _ => failure,
-    });
+        // A program tells of its troubles in its result.
+        (Ok(_), Some(link)) if is_program(&job) => Err(Failure::new(Code::ToolError, link.clone())),
+        (outcome, _) => outcome,
+    };
     let said = outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");
     account.settle(said, &answer.receipt, outcome.as_ref().ok());
     drop(account);
@@ -158,6 +152,43 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         (Err(failure), _) => End::Failed(failure),
     };
     Done { end, receipt: Some(answer.receipt), call }
+}
+
+fn is_program(job: &Job) -> bool {
+    matches!(job.offer.sandboxed.program, Program::Command { .. })
+}
+
+/// The answer of the wall, or what the client has to answer first.
+async fn served(pool: &Pool, job: &Job, request: &Request, host: &Arc<CallHost>) -> Result<Answer, Vec<Asked>> {
+    let suspended = || async {
+        match host.line.asking.rounds() {
+            Some(rounds) => rounds.suspended().await,
+            None => std::future::pending().await,
+        }
+    };
+    let run = || pool.call(&job.offer.sandboxed, request, host.clone());
+    let answer = tokio::select! {
+        biased;
+        answer = run() => answer,
+        wanted = suspended() => return Err(wanted),
+    };
+    let Some(provider) = host.wanted.take().filter(|_| is_program(job)) else { return Ok(answer) };
+    // A module waits for a connection where it fetches. A program behind a proxy has failed by now, so it is run again.
+    let most = Duration::from_millis(job.offer.sandboxed.permit.limits().time_ms);
+    let connected = tokio::select! {
+        biased;
+        wanted = suspended() => return Err(wanted),
+        connected = tokio::time::timeout(most, host.connect(&provider)) => matches!(connected, Ok(Ok(()))),
+    };
+    if !connected {
+        return Ok(answer);
+    }
+    job.ticket.admission.spend(answer.receipt.cpu_us);
+    tokio::select! {
+        biased;
+        answer = run() => Ok(answer),
+        wanted = suspended() => Err(wanted),
+    }
 }
 
 /// Sees to it that no call goes unrecorded, whatever becomes of it.

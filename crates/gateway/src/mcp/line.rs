@@ -9,7 +9,8 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::connect::ConnectError;
 use egress::Visit;
-use sandbox::{Code, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine};
+use egress::proxy::{self, Notice};
+use sandbox::{Code, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Stream};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -166,7 +167,7 @@ pub struct CallHost {
     pub offer: Arc<Offer>,
     pub call: String,
     pub line: Line,
-    pub visit: Option<Visit>,
+    pub visit: Option<Arc<Visit>>,
     /// What its server shows is not what was signed any more.
     pub strayed: OnceLock<Failure>,
     pub caller: Arc<Caller>,
@@ -276,7 +277,7 @@ impl CallHost {
     }
 
     /// Returns when the caller is connected. How long that may take, the limits of the call say.
-    async fn connect(&self, provider: &str) -> Result<(), HostRefusal> {
+    pub async fn connect(&self, provider: &str) -> Result<(), HostRefusal> {
         const LOOK: Duration = Duration::from_millis(300);
         let missing = || refusal("egress_secret", &format!("the caller is not connected to `{provider}`"));
         let failed = |error: ConnectError| refusal("egress_secret", &error.to_string());
@@ -357,12 +358,28 @@ impl Host for CallHost {
         }
     }
 
+    fn connection(&self, stream: Box<dyn Stream>) -> Future<'static, ()> {
+        let Some(visit) = self.visit.clone() else { return Box::pin(async {}) };
+        let (app, record, call) = (self.app.clone(), self.offer.record.clone(), self.call.clone());
+        let notice: Notice = Arc::new(move |host, port, reason| {
+            app.tool_log(
+                &record.tenant,
+                &record.server,
+                &call,
+                "warning",
+                &format!("refused: {host}:{port}: {reason}"),
+            );
+        });
+        let options = proxy::Options { authority: self.app.authority.clone(), notice: Some(notice) };
+        Box::pin(proxy::serve_connection(stream, visit, options))
+    }
+
     fn hosts_reached(&self) -> Vec<String> {
-        self.visit.as_ref().map(Visit::hosts_reached).unwrap_or_default()
+        self.visit.as_ref().map(|visit| visit.hosts_reached()).unwrap_or_default()
     }
 
     fn credentials_used(&self) -> Vec<String> {
-        self.visit.as_ref().map(Visit::credentials).unwrap_or_default()
+        self.visit.as_ref().map(|visit| visit.credentials()).unwrap_or_default()
     }
 
     fn progress(&self, json: String) {

@@ -2,12 +2,13 @@
 
 use super::credentials::{self, Bound};
 use super::surface::{Surface, SurfaceError};
-use bundle::{Drift, Lock};
+use bundle::{Drift, Http, Lock};
 use dashmap::DashMap;
 use egress::{BareStar, Rules};
 use policy::{Allowance, Ask, permit};
-use registry::{Bundle, Deployment, Manifest, Registry, RegistryError};
-use sandbox::{Deployment as Sandboxed, Program, Shows};
+use registry::{Bundle, Deployment, Registry, RegistryError};
+use sandbox::{Deployment as Sandboxed, Program, Shows, Speaks};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What callers reach: the surface, and the code with its permit.
@@ -74,10 +75,10 @@ impl Offer {
         any_host: bool,
     ) -> Result<Offer, OfferError> {
         let surface = Surface::read(&record.surface)?;
-        let Bundle { lock, source } = registry.bundle(&record.tenant, &record.server, &record.id)?;
-        let sandboxed = sandboxed(&record.tenant, &record.id, source, &lock, allowance)?;
-        let rules = Arc::new(rules(&lock, any_host).map_err(OfferError::Egress)?);
-        let bindings = Arc::new(credentials::bindings(&lock).map_err(OfferError::Egress)?);
+        let bundle = registry.bundle(&record.tenant, &record.server, &record.id)?;
+        let rules = Arc::new(rules(&bundle.lock, any_host).map_err(OfferError::Egress)?);
+        let bindings = Arc::new(credentials::bindings(&bundle.lock).map_err(OfferError::Egress)?);
+        let sandboxed = sandboxed(&record.tenant, &record.id, bundle, allowance)?;
         let mut server_info = surface.extra.clone();
         server_info.insert("name".to_owned(), surface.name.clone().unwrap_or_else(|| record.server.clone()).into());
         server_info.insert("version".to_owned(), surface.version.clone().unwrap_or_else(|| "0".to_owned()).into());
@@ -93,23 +94,36 @@ pub fn rules(lock: &Lock, any_host: bool) -> Result<Rules, egress::Denied> {
 }
 
 /// What the walls take, with the permit this host gives.
-pub fn sandboxed(
-    tenant: &str,
-    id: &str,
-    source: bytes::Bytes,
-    lock: &Lock,
-    allowance: &Allowance,
-) -> Result<Sandboxed, policy::Refusal> {
-    let manifest = Manifest::from(lock);
-    let ask = Ask { limits: manifest.limits.clone(), boundary: manifest.boundary, jit: manifest.jit };
+pub fn sandboxed(tenant: &str, id: &str, bundle: Bundle, allowance: &Allowance) -> Result<Sandboxed, policy::Refusal> {
+    let lock = &bundle.lock;
+    let ask = Ask { limits: lock.limits(), boundary: lock.boundary, jit: lock.jit };
     Ok(Sandboxed {
         tenant: tenant.to_owned(),
         server: lock.server.to_string(),
         id: id.to_owned(),
-        program: Program::Module { source, file_name: manifest.file_name },
         permit: permit(&ask, allowance)?,
         shows: shows(lock),
+        program: program(bundle),
     })
+}
+
+fn program(Bundle { lock, source, layer }: Bundle) -> Program {
+    match lock.program {
+        bundle::Program::Module { entry } => Program::Module { source, file_name: entry.to_string() },
+        // The registry has a layer for every command; nothing starts in a folder without a name.
+        bundle::Program::Command(signed) => command(signed, layer.unwrap_or_default(), !lock.egress.is_empty()),
+    }
+}
+
+/// A command as it was signed, for files that lie there.
+pub fn command(signed: bundle::Command, files: PathBuf, network: bool) -> Program {
+    let bundle::Command { words, environment, http } = signed;
+    let speaks = match http {
+        None => Speaks::Stdio,
+        Some(Http { port, path, sse: true }) => Speaks::Sse { port, path },
+        Some(Http { port, path, sse: false }) => Speaks::Http { port, path },
+    };
+    Program::Command { files, command: words, environment, network, speaks }
 }
 
 /// What was signed, and nothing else.

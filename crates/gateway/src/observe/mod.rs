@@ -2,8 +2,10 @@
 
 pub mod health;
 mod metrics;
+mod reached;
 mod series;
 mod traces;
 
 pub use metrics::{CallSeen, Gauges, Metrics};
+pub(crate) use reached::{Asked, Reached, Row, Sum};
 pub use traces::{Trace, TraceError, TraceParent, TraceSettings, Traces, Value};

@@ -405,3 +405,31 @@ async fn deployments_of_one_server_come_one_after_the_other() {
     })
     .await;
 }
+
+/// With the rule that names it, and before the code is run.
+#[tokio::test]
+async fn addresses_that_are_never_reached_are_refused() {
+    in_time(async {
+        let stage = Stage::new().await;
+        for (rule, why) in [
+            ("http://169.254.169.254", "cloud metadata"),
+            ("10.1.2.3:8443", "10.0.0.0/8"),
+            ("http://127.0.0.1:3000", "127.0.0.0/8"),
+            ("http://localhost:3000", "a name for the machine itself"),
+        ] {
+            let more = format!("egress = [\"api.example.com\", \"{rule}\"]");
+            let refused = stage.upload(&stage.acme.deploy, &stage.draft("new", "export default {}", &more)).await;
+            assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "refused"), "{rule}");
+            let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+            assert!(message.starts_with("rule `http") && message.contains("is never reached: "), "{message}");
+            assert!(message.contains(why), "{message}");
+        }
+        assert_eq!(stage.wall.asked(), 0);
+        let next = stage.get(&stage.acme.deploy, "/admin/v1/tenants/acme/servers/new/next").await.json();
+        assert_eq!((&next["loopback"], &next["step"]), (&json!([]), &json!(1)), "nothing was changed");
+        let more = "egress = [\"api.example.com\", \"8.8.8.8\"]";
+        let made = stage.upload(&stage.acme.deploy, &stage.draft("new", "export default {}", more)).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+    })
+    .await;
+}

@@ -189,6 +189,7 @@ async fn following_ends_with_the_host() {
             reloader: None,
             traces: gateway::observe::Traces::off(),
             egress: None,
+            authority: None,
             master_key: None,
             dev: true,
         };

@@ -283,7 +283,7 @@ async fn what_is_next_is_known_before_there_is_anything() {
         let next = async |server: &str| {
             stage.get(&stage.acme.deploy, &format!("/admin/v1/tenants/acme/servers/{server}/next")).await.json()
         };
-        assert_eq!(next("nothing").await, json!({ "step": 1, "current": null, "approval": false }));
+        assert_eq!(next("nothing").await, json!({ "step": 1, "current": null, "approval": false, "loopback": [] }));
         let prices = next("prices").await;
         assert_eq!((&prices["step"], &prices["current"]["deployment"]), (&json!(2), &json!(current(&stage))));
         assert_eq!(prices["current"]["lock"]["surface"]["tools"][0]["name"], "double");

@@ -29,7 +29,7 @@ async fn stage(per: &str) -> Stage {
     let provider = provider::start(0, provider::Settings::default()).await;
     let port = provider.address.port();
     let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
-    let open: Egress = Arc::new(move |pass| door.visit(pass));
+    let open: Egress = Arc::new(door);
     let dir = tempfile::tempdir().unwrap();
     let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
     let tenant = tenant_at(&host, "acme");

@@ -190,7 +190,8 @@ fn code_that_shows_something_else_each_time_is_not_deployed() {
         let source = "export default { tools: { t: { description: String(Math.random()), run: () => 1 } } }";
         let draft = tenant.draft("s", Boundary::Call, Default::default(), source).await;
         let source = bytes::Bytes::from_static(source.as_bytes());
-        let rejected = tenant.app.try_deployment(&tenant.name, "id", source, &draft.lock).await.unwrap_err();
+        let bundle = registry::Bundle { lock: draft.lock, source, layer: None };
+        let rejected = tenant.app.try_deployment(&tenant.name, "id", bundle).await.unwrap_err();
         assert_eq!(rejected.code, "surface_drift", "{}", rejected.message);
     });
 }

@@ -219,7 +219,8 @@ fn a_schema_that_could_stall_the_host_is_not_deployed() {
             export default { tools: { t: { input: { type: "object", anyOf: [again, again] }, run() {} } } }"##;
         let draft = tenant.draft("s", Boundary::Call, Default::default(), source).await;
         let source = bytes::Bytes::from_static(source.as_bytes());
-        let rejected = tenant.app.try_deployment(&tenant.name, "id", source, &draft.lock).await.unwrap_err();
+        let bundle = registry::Bundle { lock: draft.lock, source, layer: None };
+        let rejected = tenant.app.try_deployment(&tenant.name, "id", bundle).await.unwrap_err();
         assert_eq!(rejected.code, "init_failed");
         assert!(rejected.message.contains("schema is refused"), "{}", rejected.message);
     });

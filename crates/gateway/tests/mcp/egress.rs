@@ -2,7 +2,7 @@
 
 use crate::host::{Client, Got, pools, start_with, tenant_at, test};
 use egress::{Dev, Door, Settings as DoorSettings};
-use gateway::{Egress, Settings};
+use gateway::{Egress, Network, Settings};
 use policy::Boundary;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -65,7 +65,7 @@ fn a_tool_reaches_what_its_manifest_names_and_nothing_else() {
     test(async {
         let (port, other) = (upstream().await.1, upstream().await.1);
         let door: Door<Dev> = Door::dev(vec![port, other], DoorSettings::default()).unwrap();
-        let open: Egress = Arc::new(move |pass| door.visit(pass));
+        let open: Egress = Arc::new(door);
         let dir = tempfile::tempdir().unwrap();
         let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
         let tenant = tenant_at(&host, "acme");
@@ -113,7 +113,7 @@ fn bytes_count_against_the_quota() {
     test(async {
         let (_, port) = upstream().await;
         let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
-        let open: Egress = Arc::new(move |pass| door.visit(pass));
+        let open: Egress = Arc::new(door);
         let dir = tempfile::tempdir().unwrap();
         let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
         let tenant = tenant_at(&host, "acme");
@@ -129,6 +129,97 @@ fn bytes_count_against_the_quota() {
         assert_eq!(second.result()["isError"], true, "{second:?}");
         let third = call(&client, "large", arguments).await;
         assert_eq!(third.status, 429, "{third:?}");
+        host.shutdown().await;
+    });
+}
+
+/// A door that tells what it was told to forget.
+struct Told {
+    door: Door<Dev>,
+    forgotten: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Network for Told {
+    fn visit(&self, pass: egress::Pass) -> egress::Visit {
+        self.door.visit(pass)
+    }
+
+    fn forget(&self, tenant: &str, deployment: &str) {
+        self.forgotten.lock().unwrap().push((tenant.to_owned(), deployment.to_owned()));
+        self.door.forget(tenant, deployment);
+    }
+
+    fn check(&self, rules: &egress::Rules) -> Result<(), egress::Denied> {
+        self.door.check(rules)
+    }
+
+    fn loopback(&self) -> &[u16] {
+        self.door.loopback()
+    }
+}
+
+#[test]
+fn what_a_server_asked_for_is_shown_and_forgotten_with_it() {
+    test(async {
+        let (_, port) = upstream().await;
+        let forgotten = Arc::default();
+        let door = Door::dev(vec![port], DoorSettings::default()).unwrap();
+        let open: Egress = Arc::new(Told { door, forgotten: Arc::clone(&forgotten) });
+        let dir = tempfile::tempdir().unwrap();
+        let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
+        let tenant = tenant_at(&host, "acme");
+        let base = format!("http://127.0.0.1:{port}");
+        let rule = format!("egress = [\"{base}\"]");
+        // A port of loopback that a developer has opened may be uploaded here, and no other.
+        let limits = policy::Limits { cpu_ms: 1000, ..Default::default() };
+        for (rule, status) in [(rule.clone(), 201), (format!("egress = [\"http://127.0.0.1:{}\"]", port ^ 1), 422)] {
+            let draft = tenant.draft_with("web", Boundary::Call, limits.clone(), SOURCE, &rule).await;
+            let order = draft.order(host.app.registry(), &tenant.deploy_key);
+            let path = format!("{}/admin/v1/tenants/acme/servers/web/deployments", tenant.base);
+            let sent = tenant.at("web").http.post(path).bearer_auth(&tenant.deploy_key).json(&order);
+            let sent = sent.send().await.unwrap();
+            assert_eq!(sent.status(), status, "{}", sent.text().await.unwrap());
+        }
+        let client = tenant.at("web");
+        for path in ["/a", "/b"] {
+            call(&client, "get", json!({ "url": format!("{base}{path}") })).await;
+        }
+        for url in ["https://elsewhere.example/", "no URL"] {
+            call(&client, "why", json!({ "url": url })).await;
+        }
+        let path = format!("{}/admin/v1/tenants/acme/servers/web/egress", tenant.base);
+        let look = async || {
+            let seen = client.http.get(&path).bearer_auth(&tenant.deploy_key).send().await.unwrap();
+            seen.json::<serde_json::Value>().await.unwrap()
+        };
+        // A request is noted when its end was seen.
+        let mut seen = look().await;
+        while seen["hosts"].as_array().unwrap().iter().map(|row| row["requests"].as_u64().unwrap()).sum::<u64>() < 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            seen = look().await;
+        }
+        let row = |host: &str| seen["hosts"].as_array().unwrap().iter().find(|row| row["host"] == host).unwrap();
+        let (here, there) = (row("127.0.0.1"), row("elsewhere.example"));
+        assert_eq!((&here["decision"], &here["rule"], &here["requests"]), (&json!("allowed"), &json!(base), &json!(2)));
+        assert!(here["bytes_down"].as_u64().unwrap() > 100 && here["last_at"].as_u64().unwrap() > 0, "{here}");
+        assert_eq!((&there["decision"], &there["rule"]), (&json!("denied"), &json!(null)), "{there}");
+        assert_eq!((&there["failed"], &there["bytes_up"]), (&json!("egress_denied"), &json!(0)), "{there}");
+        assert_eq!(seen["others"], json!(null));
+        // A new deployment takes the place of the old one, and then all of it goes.
+        let registry = host.app.registry();
+        let current =
+            |name: &str| registry.directory().server("acme", name).unwrap().current.as_ref().unwrap().id.clone();
+        let first = current("web");
+        tenant.deploy_with("web", Boundary::Server, SOURCE, &rule).await;
+        let second = current("web");
+        assert_ne!(first, second);
+        assert_eq!(look().await["hosts"], seen["hosts"], "it is the server's, whatever runs");
+        registry.delete_server(&crate::host::host_actor(), "acme", "web").unwrap();
+        registry.delete_tenant(&crate::host::host_actor(), "acme").unwrap();
+        let wanted = [first, second, "oauth".to_owned()].map(|id| ("acme".to_owned(), id));
+        while !wanted.iter().all(|one| forgotten.lock().unwrap().contains(one)) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
         host.shutdown().await;
     });
 }

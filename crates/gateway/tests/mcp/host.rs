@@ -48,10 +48,29 @@ pub async fn start_with(
     pools: HashMap<String, Arc<Pool>>,
     egress: Option<gateway::Egress>,
 ) -> Running {
+    start_traced(dir, settings, pools, egress, Traces::off()).await
+}
+
+pub async fn start_traced(
+    dir: &Path,
+    settings: Settings,
+    pools: HashMap<String, Arc<Pool>>,
+    egress: Option<gateway::Egress>,
+    traces: Traces,
+) -> Running {
     let registry = Registry::open(dir).unwrap();
     registry.unlock(registry::MasterKey::ensure_file(&dir.join("master.key")).unwrap()).unwrap();
-    let traces = Traces::off();
-    let parts = Parts { registry, pools, settings, reloader: None, traces, egress, master_key: None, dev: true };
+    let parts = Parts {
+        registry,
+        pools,
+        settings,
+        reloader: None,
+        traces,
+        egress,
+        authority: None,
+        master_key: None,
+        dev: true,
+    };
     gateway::start(parts, "127.0.0.1:0".parse().unwrap(), Duration::from_secs(5)).await.unwrap()
 }
 

@@ -11,5 +11,6 @@ mod records;
 mod secrets;
 #[path = "../signed/mod.rs"]
 mod signed;
+mod ssrf;
 mod switch;
 mod tokens;

@@ -1,12 +1,16 @@
 //! Secrets that go along with requests, and that nobody sees: not the code, not the client, not the disk.
 
 use crate::egress::{call, text, upstream};
-use crate::host::{host_actor, pools, start_with, tenant_at, test};
+use crate::host::{host_actor, pools, start_traced, start_with, tenant_at, test};
+use base64::Engine;
 use egress::{Dev, Door, Settings as DoorSettings};
+use futures_util::future::BoxFuture;
+use gateway::observe::{TraceSettings, Traces};
 use gateway::{Egress, Settings};
 use policy::Boundary;
+use secrecy::SecretString;
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const VALUE: &str = "sk-live-7f3a91c2d4";
 
@@ -27,7 +31,7 @@ fn a_secret_goes_where_it_is_bound_and_comes_back_masked() {
     test(async {
         let (seen, port) = upstream().await;
         let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
-        let open: Egress = Arc::new(move |pass| door.visit(pass));
+        let open: Egress = Arc::new(door);
         let dir = tempfile::tempdir().unwrap();
         let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
         let tenant = tenant_at(&host, "acme");
@@ -97,7 +101,7 @@ fn tenants_do_not_share_secrets() {
     test(async {
         let (seen, port) = upstream().await;
         let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
-        let open: Egress = Arc::new(move |pass| door.visit(pass));
+        let open: Egress = Arc::new(door);
         let dir = tempfile::tempdir().unwrap();
         let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
         let base = format!("http://127.0.0.1:{port}");
@@ -144,10 +148,12 @@ fn descendants() -> Vec<u32> {
 
 /// How often the text is in what a process has in memory; nothing if nobody may look.
 fn in_memory(pid: u32, text: &[u8]) -> Option<usize> {
+    use std::io::BufRead;
     use std::os::unix::fs::FileExt;
     let memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?;
     let (mut found, mut read) = (0, 0);
+    let mut piece = vec![0; 1 << 20];
     let mut range = None;
     for line in maps.lines() {
         let word = line.split(' ').next().unwrap_or_default();
@@ -157,13 +163,15 @@ fn in_memory(pid: u32, text: &[u8]) -> Option<usize> {
         // What is set aside and not there cannot hold anything.
         let there = line.strip_prefix("Rss:").is_some_and(|rest| !rest.trim().starts_with("0 "));
         let Some((mut at, to)) = range.filter(|_| there) else { continue };
-        let mut piece = vec![0; 1 << 20];
         while at + (text.len() as u64) <= to {
             let length = piece.len().min((to - at) as usize);
             if memory.read_exact_at(&mut piece[..length], at).is_ok() {
                 read += length;
-                let starts = piece[..length].iter().enumerate().filter(|(_, byte)| **byte == text[0]);
-                found += starts.filter(|(start, _)| piece[*start..length].starts_with(text)).count();
+                let mut rest = &piece[..length];
+                // Searched by the standard library, which is quick in a debug build, too.
+                while rest.skip_until(text[0]).is_ok_and(|passed| passed > 0) {
+                    found += usize::from(rest.starts_with(&text[1..]));
+                }
             }
             at += (length - text.len() + 1) as u64;
         }
@@ -184,16 +192,144 @@ fn on_disk(folder: &std::path::Path, text: &[u8]) -> Vec<String> {
     found
 }
 
-/// With everything on that could write it down: the value is in no file, no log, no metric, no audit line, no answer, and
-/// in no memory but the host's.
+/// The value, and how programs like to write it.
+fn needles() -> [String; 3] {
+    [VALUE.to_owned(), hex::encode(VALUE), base64::engine::general_purpose::STANDARD_NO_PAD.encode(VALUE)]
+}
+
+fn shows(text: &str) -> bool {
+    needles().iter().any(|needle| text.contains(needle.as_str()))
+}
+
+/// Reads every event and every span of every crate in the process, whatever its level.
+#[derive(Clone, Default)]
+struct AllLogs(Arc<Mutex<Logged>>);
+
+#[derive(Default)]
+struct Logged {
+    events: usize,
+    found: Vec<String>,
+}
+
+struct Written(String);
+
+impl tracing::field::Visit for Written {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.push_str(&format!("{field}={value:?} "));
+    }
+}
+
+impl AllLogs {
+    fn read(&self, record: impl FnOnce(&mut Written)) {
+        let mut written = Written(String::new());
+        record(&mut written);
+        let mut logged = self.0.lock().unwrap();
+        logged.events += 1;
+        if shows(&written.0) {
+            logged.found.push(written.0);
+        }
+    }
+}
+
+impl tracing::Subscriber for AllLogs {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        self.read(|written| span.record(written));
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, values: &tracing::span::Record<'_>) {
+        self.read(|written| values.record(written));
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        self.read(|written| event.record(written));
+    }
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// Takes traces, as they come over the wire.
+async fn collector() -> (Arc<Mutex<Vec<u8>>>, Traces) {
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let kept = taken.clone();
+    let take = move |body: axum::body::Bytes| {
+        kept.lock().unwrap().extend_from_slice(&body);
+        std::future::ready(())
+    };
+    let app = axum::Router::new().route("/v1/traces", axum::routing::post(take));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let settings = TraceSettings { endpoint, headers: Vec::new(), sample_ratio: 1.0, service: "test".to_owned() };
+    (taken, Traces::start(settings).unwrap())
+}
+
+struct OneSecret;
+
+impl egress::Secrets for OneSecret {
+    fn get<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, egress::Denied>> {
+        Box::pin(std::future::ready(Ok(Some(VALUE.into()))))
+    }
+}
+
+/// Breaks down when the first byte of the request is about to leave, with the secret in it.
+struct Breaks;
+
+impl egress::Budget for Breaks {
+    fn spend(&self, bytes: u64) -> bool {
+        assert!(bytes == 0, "the budget broke down after {bytes} bytes");
+        true
+    }
+}
+
+/// What a panic says in the middle of a request that has the secret, with all that the stack has to tell.
+async fn panic_with_the_secret(door: &Door<Dev>, port: u16) -> String {
+    let said = Arc::new(Mutex::new(String::new()));
+    let (kept, before) = (said.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        let stack = std::backtrace::Backtrace::force_capture();
+        kept.lock().unwrap().push_str(&format!("{panic}\n{stack}\n{panic:?}"));
+    }));
+    let base = format!("http://127.0.0.1:{port}");
+    let rules = egress::Rules::parse([base.as_str()], egress::BareStar::Refused).unwrap();
+    let place = egress::Place::Header("x-key".parse().unwrap());
+    let binding = egress::Binding::new("TOKEN", vec![egress::Pattern::parse(&base).unwrap()], place);
+    let bindings = egress::Bindings::new(vec![binding]).unwrap();
+    let pass = egress::Pass {
+        credentials: Arc::new(egress::Bound::new(bindings, Arc::new(OneSecret))),
+        budget: Arc::new(Breaks),
+        ..egress::Pass::new("acme", "d", Arc::new(rules))
+    };
+    let visit = door.visit(pass);
+    let meta = json!({ "id": 1, "method": "POST", "url": base, "headers": [], "redirect": "follow", "bodyLength": 4, "stream": false });
+    let fetched = tokio::spawn(async move { visit.call("fetch", &meta.to_string(), "body".into()).await.map(drop) });
+    let ended = fetched.await;
+    std::panic::set_hook(before);
+    assert!(!matches!(ended, Ok(Ok(()))), "the request broke down");
+    let said = said.lock().unwrap().clone();
+    format!("{said}{ended:?}")
+}
+
+/// With everything on that could write it down (recording, traces, every level of every log, metrics, a panic in the midst of it):
+/// the value is in no file, log, trace, metric, audit line or answer, and in no memory but the host's.
 #[test]
 fn a_secret_is_nowhere_but_in_its_request() {
     test(async {
+        let logs = AllLogs::default();
+        // Without it, nothing is asserted of logs: another one is there already.
+        let logging = tracing::subscriber::set_global_default(logs.clone()).is_ok();
         let (seen, port) = upstream().await;
+        let (traced, traces) = collector().await;
         let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
-        let open: Egress = Arc::new(move |pass| door.visit(pass));
+        let open: Egress = Arc::new(door.clone());
         let dir = tempfile::tempdir().unwrap();
-        let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
+        let host = start_traced(dir.path(), Settings::default(), pools().await, Some(open), traces).await;
         let tenant = tenant_at(&host, "acme");
         let recording = registry::TenantPatch { recording: Some(true), ..Default::default() };
         host.app.registry().update_tenant(&host_actor(), "acme", recording).unwrap();
@@ -224,7 +360,7 @@ fn a_secret_is_nowhere_but_in_its_request() {
             answers.push(format!("{:?}", call(&client, tool, arguments).await));
         }
         assert_eq!(seen.lock().unwrap().iter().filter(|request| request.contains(VALUE)).count(), 3);
-        assert!(answers.iter().all(|answer| !answer.contains(VALUE)), "{answers:?}");
+        assert!(answers.iter().all(|answer| !shows(answer)), "{answers:?}");
         // The compartment is still there, with what it has heard.
         let (mut looked, mut marked) = (0, 0);
         for pid in descendants() {
@@ -238,16 +374,36 @@ fn a_secret_is_nowhere_but_in_its_request() {
         } else {
             assert!(marked > 0, "what the tool has in memory can be seen there");
         }
+        let operator = std::fs::read_to_string(dir.path().join("operator.key")).unwrap().trim().to_owned();
+        for (path, has) in [
+            ("/metrics", "egress"),
+            ("/admin/v1/tenants/acme/secrets", "TOKEN"),
+            ("/admin/v1/tenants/acme/calls", "keep"),
+            ("/admin/v1/tenants/acme/servers/s", "keep"),
+            ("/admin/v1/tenants/acme/servers/s/logs", "authorization: "),
+            ("/admin/v1/tenants/acme/servers/s/egress", "127.0.0.1"),
+            ("/admin/v1/host", "uptime"),
+        ] {
+            let asked = client.http.get(format!("{}{path}", tenant.base)).bearer_auth(&operator).send().await.unwrap();
+            let said = asked.text().await.unwrap();
+            assert!(said.contains(has) && !shows(&said), "{path}: {said}");
+        }
+        let panic = panic_with_the_secret(&door, port).await;
+        assert!(panic.contains("the budget broke down after") && !shows(&panic), "{panic}");
         let app = tenant.app;
-        let metrics = client
-            .http
-            .get(format!("{}/metrics", tenant.base))
-            .bearer_auth(std::fs::read_to_string(dir.path().join("operator.key")).unwrap().trim());
-        let metrics = metrics.send().await.unwrap().text().await.unwrap();
-        assert!(metrics.contains("egress") && !metrics.contains(VALUE), "{metrics}");
         host.shutdown().await;
         app.registry().close().unwrap();
-        assert_eq!(on_disk(dir.path(), VALUE.as_bytes()), [""; 0]);
+        for needle in needles() {
+            assert_eq!(on_disk(dir.path(), needle.as_bytes()), [""; 0]);
+            let traced = traced.lock().unwrap();
+            assert!(!traced.windows(needle.len()).any(|window| window == needle.as_bytes()), "in traces");
+        }
+        let traced = String::from_utf8_lossy(&traced.lock().unwrap()).into_owned();
+        assert!(traced.contains("tools/call"), "calls were traced: {traced}");
+        if logging {
+            let logged = logs.0.lock().unwrap();
+            assert!(logged.events > 0 && logged.found.is_empty(), "{} events: {:?}", logged.events, logged.found);
+        }
         assert!(!on_disk(dir.path(), b"authorization: ").is_empty(), "what the tool logged is there");
     });
 }

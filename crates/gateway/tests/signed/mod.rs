@@ -26,7 +26,9 @@ pub fn draft(registry: &Registry, tenant: &str, server: &str, source: &str, more
     let Next { step: number, current } = registry.next(tenant, server).unwrap();
     let shown = Surface::new(serde_json::from_str(surface).unwrap()).unwrap();
     let step = Step { number, previous: current.as_ref().map(|current| current.lock), accepts: None };
-    let mut lock = Lock::new(&manifest, shown, "server.js".parse().unwrap(), &files, step).unwrap();
+    let mut lock =
+        Lock::new(&manifest, shown, bundle::Program::Module { entry: "server.js".parse().unwrap() }, &files, step)
+            .unwrap();
     if let Some(current) = current {
         let (before, _) = registry.lock(tenant, server, &current.id).unwrap();
         lock.step.accepts = Drift::digest(&Drift::between(&before, &lock));
@@ -53,6 +55,7 @@ impl Draft {
         NewDeployment {
             tenant: tenant.to_owned(),
             seal: seal(registry, &self.lock, token),
+            layer: self.lock.layer(),
             lock: self.lock,
             files: self.files.into_iter().map(|(path, text)| (path, Bytes::from(text))).collect(),
             surface: RawValue::from_string(self.surface).unwrap(),

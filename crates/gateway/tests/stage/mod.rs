@@ -201,6 +201,7 @@ impl Stage {
             reloader,
             traces: Traces::off(),
             egress: None,
+            authority: None,
             master_key: None,
             dev: true,
         };

@@ -118,7 +118,10 @@ impl Space {
                             Some((_, to)) => super::redirect(302, to),
                             None => super::ok(&at.ip().to_string()),
                         };
-                        let _ = stream.write_all(&answer).await;
+                        // Whoever closes without saying so is asked again, and answers with a reset.
+                        let answer = String::from_utf8(answer).unwrap();
+                        let answer = answer.replacen("\r\n\r\n", "\r\nconnection: close\r\n\r\n", 1);
+                        let _ = stream.write_all(answer.as_bytes()).await;
                     });
                 }
             });

@@ -151,7 +151,7 @@ pub fn fits(registry: &Registry, tenant: &str, upload: Upload) -> Result<Result<
     }
     let approval = registry.directory().tenants.get(tenant).is_some_and(|tenant| tenant.approval);
     let pending = approval && !changes.is_empty();
-    let surface = Box::<RawValue>::default();
-    let new = NewDeployment { tenant: tenant.to_owned(), lock, seal, files, surface, pending };
+    let (surface, layer) = (Box::<RawValue>::default(), lock.layer());
+    let new = NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer, surface, pending };
     Ok(Ok(Accepted::New { id, new: Box::new(new) }))
 }
