@@ -3,15 +3,15 @@
 //! How to read it: docs/benchmarks.md.
 
 mod clients;
-mod machine;
 mod node;
 mod report;
 mod rounds;
 mod upstream;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use bench_report::{Machine, all_kept, locked_version, pinned_versions, prepare, said, write_json};
 use clap::Parser;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 #[derive(Parser)]
@@ -29,23 +29,15 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("error: {error}");
-            error.chain().skip(1).for_each(|cause| eprintln!("caused by: {cause}"));
-            ExitCode::from(2)
-        }
-    }
+    bench_report::ended(run(&Options::parse()))
 }
 
 /// Whether every promise was kept.
 fn run(options: &Options) -> Result<bool> {
     let ordinary = !options.quick && options.threads == 1;
     ensure!(!options.write_docs || ordinary, "`--write-docs` needs a whole run on one thread");
-    let root = prepare()?;
-    let machine = machine::Machine::look(&root);
+    let root = prepare("egress-setup.sh")?;
+    let machine = Machine::look(peers(&root));
     // One thread, so that each client has one core at most, as Node's has.
     let mut runtime = match options.threads {
         1 => tokio::runtime::Builder::new_current_thread(),
@@ -56,24 +48,15 @@ fn run(options: &Options) -> Result<bool> {
     let promises = report::promises(&rows);
     let report = report::Report { machine, quick: options.quick, threads: options.threads, rows, promises };
     report.print();
-    report.write(&root.join("target/bench/egress.json"))?;
+    write_json(&root.join("target/bench/egress.json"), &report)?;
     if options.write_docs {
         report.write_docs(&root.join("docs/benchmarks.md"))?;
     }
-    Ok(report.promises.iter().all(|promise| promise.kept))
+    Ok(all_kept(&report.promises))
 }
 
-/// Makes the peer ready: the pinned package, installed once.
-fn prepare() -> Result<PathBuf> {
-    let root = root()?;
-    let status = Command::new(root.join("bench/egress-setup.sh")).status().context("bench/egress-setup.sh")?;
-    ensure!(status.success(), "undici could not be made ready (see above)");
-    Ok(root)
-}
-
-/// This program is `target/release/bench-egress`.
-fn root() -> Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    let root = program.ancestors().nth(3).filter(|root| root.join("bench/egress").is_dir());
-    root.map(Path::to_owned).context("this program must stay in target/release of its repository")
+fn peers(root: &Path) -> Vec<(String, String)> {
+    let node = said(Command::new(root.join("target/v8/node/bin/node")).arg("--version"));
+    let packages = pinned_versions(&root.join("bench/egress/package.json"));
+    [("Node".to_owned(), node)].into_iter().chain(packages).chain(locked_version(root, "hyper")).collect()
 }

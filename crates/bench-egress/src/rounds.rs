@@ -4,6 +4,7 @@ use crate::clients::{Desk, Lane, Way};
 use crate::node::Node;
 use crate::upstream::{OPEN, Upstream};
 use anyhow::{Context, Result};
+use bench_report::rounded;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -194,9 +195,4 @@ fn median(mut values: Vec<f64>) -> f64 {
         n if n % 2 == 1 => values[n / 2],
         n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
     }
-}
-
-pub fn rounded(value: f64, digits: i32) -> f64 {
-    let scale = 10f64.powi(digits);
-    (value * scale).round() / scale
 }

@@ -3,10 +3,8 @@
 use crate::call::{Caller, Form};
 use crate::host::{Host, Tenant};
 use crate::load::percentile_ms;
-use crate::machine::Machine;
-use crate::report::{Promise, replace_marked};
-use crate::rounds::rounded;
 use anyhow::{Context, Result};
+use bench_report::{Machine, Promise, listed, print, replace_marked, rounded};
 use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
@@ -41,7 +39,7 @@ struct Times {
 }
 
 pub async fn run(root: &Path, quick: bool) -> Result<Deploys> {
-    let machine = Machine::look(root);
+    let machine = Machine::look(Vec::new());
     let projects = root.join(format!("target/bench/projects-{}", std::process::id()));
     let host = Host::start(root).await?;
     let mut host = Some(host);
@@ -70,7 +68,6 @@ pub async fn run(root: &Path, quick: bool) -> Result<Deploys> {
     let promises = vec![Promise {
         text: "a hello-world project from command to endpoint, in ms, below 1000".to_owned(),
         value,
-        bound: DEPLOY_BELOW_MS,
         kept: value < DEPLOY_BELOW_MS,
     }];
     Ok(Deploys { machine, quick, rows, promises })
@@ -129,24 +126,16 @@ impl Deploys {
         for row in &self.rows {
             println!("{:<32} {:>9} {:>9} {:>6}", row.name, row.p50_ms, row.p99_ms, row.times);
         }
-        for promise in &self.promises {
-            println!("promise: {}", promise.line());
-        }
+        print(&self.promises);
     }
 
     pub fn write_docs(&self, path: &Path) -> Result<()> {
-        let m = &self.machine;
-        let mut text = format!(
-            "{}, {} cores, Linux {}, load {} at the start; {}.\n\n| | p50 ms | p99 ms | times |\n| --- | --: | --: | --: |\n",
-            m.cpu, m.cores, m.kernel, m.load_1m, m.date
-        );
+        let mut text = format!("{}\n\n| | p50 ms | p99 ms | times |\n| --- | --: | --: | --: |\n", self.machine.line());
         for row in &self.rows {
             text += &format!("| {} | {} | {} | {} |\n", row.name, row.p50_ms, row.p99_ms, row.times);
         }
         text.push('\n');
-        for promise in &self.promises {
-            text += &format!("- {}\n", promise.line());
-        }
+        text += &listed(&self.promises);
         replace_marked(path, "deploy", &text)
     }
 }

@@ -3,10 +3,9 @@
 use crate::call::{Caller, Form, Target};
 use crate::host::Host;
 use crate::load::percentile_ms;
-use crate::machine::Machine;
-use crate::report::Promise;
-use crate::rounds::{median, rounded};
+use crate::rounds::median;
 use anyhow::{Result, ensure};
+use bench_report::{Machine, Promise, listed, print, replace_marked, rounded};
 use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
@@ -41,7 +40,7 @@ struct Flood {
 }
 
 pub async fn run(root: &Path, quick: bool) -> Result<Fairness> {
-    let machine = Machine::look(root);
+    let machine = Machine::look(Vec::new());
     let host = Host::start(root).await?;
     let measured = tokio::select! {
         measured = measure(&host, quick) => measured,
@@ -84,7 +83,7 @@ async fn measure(host: &Host, quick: bool) -> Result<Fairness> {
     let of =
         |rounds: &[Vec<Duration>], rank| rounded(median(rounds.iter().map(|r| percentile_ms(r, rank)).collect()), 3);
     Ok(Fairness {
-        machine: Machine::look(&root),
+        machine: Machine::look(Vec::new()),
         quick,
         boundary: "call".to_owned(),
         quota_per_s: f64::from(QUOTA),
@@ -166,14 +165,12 @@ impl Fairness {
             Promise {
                 text: "another tenant's p99 under the flood / alone < 2".to_owned(),
                 value: ratio,
-                bound: 2.0,
                 kept: ratio < 2.0,
             },
             // Timers come late, never early.
             Promise {
                 text: format!("the flood was {FACTOR} times its quota (at least 45)"),
                 value: pressure,
-                bound: 45.0,
                 kept: pressure >= 45.0,
             },
         ]
@@ -185,21 +182,15 @@ impl Fairness {
     }
 
     pub fn write_docs(&self, path: &Path) -> Result<()> {
-        let m = &self.machine;
-        let mut text = format!(
-            "{}, {} cores, Linux {}, load {} at the start; {}.\n\n| gentle tenant | p50 ms | p99 ms |\n| --- | --: | --: |\n",
-            m.cpu, m.cores, m.kernel, m.load_1m, m.date
-        );
+        let mut text = format!("{}\n\n| gentle tenant | p50 ms | p99 ms |\n| --- | --: | --: |\n", self.machine.line());
         text += &format!("| alone | {} | {} |\n", self.alone_p50_ms, self.alone_p99_ms);
         text += &format!("| under the flood | {} | {} |\n\n", self.flooded_p50_ms, self.flooded_p99_ms);
         text += &format!(
             "Of the flood, {} calls/s, {} were served (quota {}) and the rest refused.\n\n",
             self.flood_per_s, self.served_per_s, self.quota_per_s
         );
-        for promise in &self.promises {
-            text += &format!("- {}\n", promise.line());
-        }
-        crate::report::replace_marked(path, "fairness", &text)
+        text += &listed(&self.promises);
+        replace_marked(path, "fairness", &text)
     }
 
     pub fn print(&self) {
@@ -207,8 +198,6 @@ impl Fairness {
         println!("alone       {:>8}  {:>8}", self.alone_p50_ms, self.alone_p99_ms);
         println!("under flood {:>8}  {:>8}", self.flooded_p50_ms, self.flooded_p99_ms);
         println!("flood: {} calls/s sent, {} served (quota {})", self.flood_per_s, self.served_per_s, self.quota_per_s);
-        for promise in &self.promises {
-            println!("promise: {}", promise.line());
-        }
+        print(&self.promises);
     }
 }

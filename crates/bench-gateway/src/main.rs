@@ -8,18 +8,19 @@ mod deploy;
 mod fairness;
 mod host;
 mod load;
-mod machine;
 mod peers;
 mod report;
 mod rounds;
 mod server;
+mod versions;
 mod wall;
 mod wire;
 
 use anyhow::{Context, Result, bail, ensure};
+use bench_report::{Machine, all_kept, prepare, root, write_json};
 use clap::{Parser, Subcommand};
 use policy::Boundary;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -56,15 +57,7 @@ async fn main() -> ExitCode {
         Some(What::Deploy) => run_deploy(&options).await,
         None => run_gateway(&options).await,
     };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("error: {error}");
-            error.chain().skip(1).for_each(|cause| eprintln!("caused by: {cause}"));
-            ExitCode::from(2)
-        }
-    }
+    bench_report::ended(outcome)
 }
 
 async fn run_gateway(options: &Options) -> Result<bool> {
@@ -73,8 +66,8 @@ async fn run_gateway(options: &Options) -> Result<bool> {
     if !peers::ROWS.iter().any(chosen) {
         bail!("there is no such row; there are {}", peers::ROWS.map(|row| row.name).join(", "));
     }
-    let root = prepare()?;
-    let machine = machine::Machine::look(&root);
+    let root = prepare("gateway-setup.sh")?;
+    let machine = Machine::look(versions::peers(&root));
     let with_wall = peers::ROWS.iter().any(|row| row.is_ours() && chosen(row));
     let wall = with_wall.then(|| start_wall(&root)).transpose()?;
     let peers = peers::Peers::start(&root, chosen).await?;
@@ -89,11 +82,11 @@ async fn run_gateway(options: &Options) -> Result<bool> {
     let report =
         report::Report { machine, quick: options.quick, connections: rounds::CONNECTIONS, rows, wall, promises };
     report.print();
-    report.write(&root.join("target/bench/gateway.json"))?;
+    write_json(&root.join("target/bench/gateway.json"), &report)?;
     if options.write_docs {
         report.write_docs(&root.join("docs/benchmarks.md"))?;
     }
-    Ok(report.promises.iter().all(|promise| promise.kept))
+    Ok(all_kept(&report.promises))
 }
 
 async fn run_fairness(options: &Options) -> Result<bool> {
@@ -101,12 +94,12 @@ async fn run_fairness(options: &Options) -> Result<bool> {
     std::fs::create_dir_all(root.join("target/bench"))?;
     let fairness = fairness::run(&root, options.quick).await?;
     fairness.print();
-    std::fs::write(root.join("target/bench/fairness.json"), serde_json::to_string_pretty(&fairness)? + "\n")?;
+    write_json(&root.join("target/bench/fairness.json"), &fairness)?;
     if options.write_docs {
         fairness.write_docs(&root.join("docs/benchmarks.md"))?;
     }
     fairness.check()?;
-    Ok(fairness.promises.iter().all(|promise| promise.kept))
+    Ok(all_kept(&fairness.promises))
 }
 
 async fn run_deploy(options: &Options) -> Result<bool> {
@@ -114,11 +107,11 @@ async fn run_deploy(options: &Options) -> Result<bool> {
     std::fs::create_dir_all(root.join("target/bench"))?;
     let deploys = deploy::run(&root, options.quick).await?;
     deploys.print();
-    std::fs::write(root.join("target/bench/deploy.json"), serde_json::to_string_pretty(&deploys)? + "\n")?;
+    write_json(&root.join("target/bench/deploy.json"), &deploys)?;
     if options.write_docs {
         deploys.write_docs(&root.join("docs/benchmarks.md"))?;
     }
-    Ok(deploys.promises.iter().all(|promise| promise.kept))
+    Ok(all_kept(&deploys.promises))
 }
 
 fn matches(wanted: &str, name: &str) -> bool {
@@ -130,23 +123,6 @@ fn start_wall(root: &Path) -> Result<wall::Wall> {
     // On a thread of its own, because it waits for its runtime.
     let started = std::thread::spawn(move || wall::Wall::start(source, Boundary::Server)).join();
     started.unwrap_or_else(|_| bail!("the wall did not start"))
-}
-
-/// Makes the peers ready: the pinned packages, installed once.
-fn prepare() -> Result<PathBuf> {
-    let root = root()?;
-    std::fs::create_dir_all(root.join("target/bench"))?;
-    let status =
-        std::process::Command::new(root.join("bench/gateway-setup.sh")).status().context("bench/gateway-setup.sh")?;
-    ensure!(status.success(), "the peers could not be made ready (see above)");
-    Ok(root)
-}
-
-/// This program is `target/release/bench-gateway`.
-fn root() -> Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    let root = program.ancestors().nth(3).filter(|root| root.join("bench/gateway").is_dir());
-    root.map(Path::to_owned).context("this program must stay in target/release of its repository")
 }
 
 /// Ends when somebody wants this program to end, so that it can stop what it started.

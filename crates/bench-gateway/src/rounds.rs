@@ -4,6 +4,7 @@ use crate::load::{Load, Measured};
 use crate::peers::{Peer, Peers};
 use crate::wall::Wall;
 use anyhow::{Context, Result};
+use bench_report::rounded;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -131,9 +132,4 @@ pub fn median(mut values: Vec<f64>) -> f64 {
         n if n % 2 == 1 => values[n / 2],
         n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
     }
-}
-
-pub fn rounded(value: f64, digits: i32) -> f64 {
-    let scale = 10f64.powi(digits);
-    (value * scale).round() / scale
 }

@@ -2,7 +2,6 @@
 //! Measures the process wall beside the bare program, beside bubblewrap, and beside `npx`: the same servers, the same run.
 //! How to read it: docs/benchmarks.md.
 
-mod machine;
 mod memory;
 mod peer;
 mod report;
@@ -11,12 +10,13 @@ mod rows;
 
 use anyhow::{Context, Result, ensure};
 use bench_process::host::Host;
+use bench_report::{Machine, all_kept, pinned_versions, prepare, said, write_json};
 use clap::Parser;
 use memory::Memory;
 use report::{Figures, Report};
 use rows::{Row, bare};
 use sandbox::PoolSettings;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 #[derive(Parser)]
@@ -34,15 +34,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("error: {error}");
-            error.chain().skip(1).for_each(|cause| eprintln!("caused by: {cause}"));
-            ExitCode::from(2)
-        }
-    }
+    bench_report::ended(run(&Options::parse()))
 }
 
 /// Whether every promise was kept.
@@ -50,18 +42,18 @@ fn run(options: &Options) -> Result<bool> {
     let whole = !options.quick && options.only.is_empty();
     ensure!(!options.write_docs || whole, "`--write-docs` needs a whole run");
     let rows = rows::chosen(&options.only)?;
-    let root = prepare()?;
-    let machine = machine::Machine::look(&root);
+    let root = prepare("process-setup.sh")?;
+    let machine = Machine::look(peers(&root));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let figures = runtime.block_on(measure(&rows, &root.join("target/bench/process"), options.quick))?;
     let promises = report::promises(&rows, &figures);
     let report = Report { machine, quick: options.quick, rows: figures, promises };
     report.print();
-    report.write(&root.join("target/bench/process.json"))?;
+    write_json(&root.join("target/bench/process.json"), &report)?;
     if options.write_docs {
         report.write_docs(&root.join("docs/benchmarks.md"))?;
     }
-    Ok(report.promises.iter().all(|promise| promise.kept))
+    Ok(all_kept(&report.promises))
 }
 
 async fn measure(rows: &[Row], files: &Path, quick: bool) -> Result<Vec<Figures>> {
@@ -77,17 +69,11 @@ async fn measure(rows: &[Row], files: &Path, quick: bool) -> Result<Vec<Figures>
     Ok(figures.map(|((row, times), memory)| Figures::of(row, times, memory, &of_bare(row))).collect())
 }
 
-/// Makes the peers ready, once.
-fn prepare() -> Result<PathBuf> {
-    let root = root()?;
-    let status = Command::new(root.join("bench/process-setup.sh")).status().context("bench/process-setup.sh")?;
-    ensure!(status.success(), "the peers could not be made ready (see above)");
-    Ok(root)
-}
-
-/// This program is `target/release/bench-process`.
-fn root() -> Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    let root = program.ancestors().nth(3).filter(|root| root.join("bench/process").is_dir());
-    root.map(Path::to_owned).context("this program must stay in target/release of its repository")
+fn peers(root: &Path) -> Vec<(String, String)> {
+    let version = |name: &str, program: &str| {
+        let said = said(Command::new(program).arg("--version").env("PATH", "/usr/local/bin:/usr/bin:/bin"));
+        (name.to_owned(), said.rsplit(' ').next().unwrap_or_default().to_owned())
+    };
+    let programs = [version("Node", "node"), version("Python", "python3"), version("bubblewrap", "bwrap")];
+    programs.into_iter().chain(pinned_versions(&root.join("bench/process/package.json"))).collect()
 }

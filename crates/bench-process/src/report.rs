@@ -1,11 +1,11 @@
 //! What a run says: a table, a file, the promises, and the section of docs/benchmarks.md.
 
-use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::rounds::Times;
 use crate::rows::{Row, Way, bare};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bench_process::server::Server;
+use bench_report::{Machine, Promise, Table, listed, print, replace_marked, rounded};
 use serde::Serialize;
 use std::path::Path;
 
@@ -31,14 +31,6 @@ pub struct Figures {
     /// What the kernel has for it beside what it has for the bare one.
     pub kernel_mb: f64,
     pub note: &'static str,
-}
-
-/// A difference within one run; absolute times say more about the machine than about the code.
-#[derive(Serialize)]
-pub struct Promise {
-    pub text: String,
-    pub value: f64,
-    pub kept: bool,
 }
 
 const MOST_WARM_MS: f64 = 10.0;
@@ -67,9 +59,9 @@ impl Figures {
         }
     }
 
-    fn cells(&self) -> [String; 8] {
+    fn cells(&self) -> Vec<String> {
         let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| value.to_string());
-        [
+        vec![
             self.name.to_owned(),
             shown(self.cold_ms),
             shown(self.warm_ms),
@@ -78,6 +70,7 @@ impl Figures {
             self.tree_mb.to_string(),
             self.beside_mb.to_string(),
             self.kernel_mb.to_string(),
+            self.note.to_owned(),
         ]
     }
 }
@@ -105,49 +98,19 @@ pub fn promises(rows: &[Row], figures: &[Figures]) -> Vec<Promise> {
 }
 
 impl Report {
-    pub fn print(&self) {
-        let head = HEAD.map(str::to_owned);
-        let table: Vec<[String; 8]> = std::iter::once(head).chain(self.rows.iter().map(Figures::cells)).collect();
-        let width = |column: usize| table.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        for line in &table {
-            let padded = line.iter().enumerate().map(|(column, cell)| match column {
-                0 => format!("{cell:<width$}", width = width(column)),
-                _ => format!("{cell:>width$}", width = width(column)),
-            });
-            println!("{}", padded.collect::<Vec<_>>().join("  "));
-        }
-        println!("{}\n{NOTE}", self.machine.line());
-        for promise in &self.promises {
-            println!("promise: {}", promise.line());
-        }
+    fn table(&self) -> Table<'_> {
+        Table { figures: &HEAD, words: &["note"], rows: self.rows.iter().map(Figures::cells).collect() }
     }
 
-    pub fn write(&self, path: &Path) -> Result<()> {
-        std::fs::write(path, serde_json::to_string_pretty(self)? + "\n").with_context(|| format!("{}", path.display()))
+    pub fn print(&self) {
+        println!("{}{}\n{NOTE}", self.table(), self.machine.line());
+        print(&self.promises);
     }
 
     /// Replaces what stands between the marks.
     pub fn write_docs(&self, path: &Path) -> Result<()> {
-        replace_marked(path, &self.markdown())
-    }
-
-    fn markdown(&self) -> String {
-        let mut text = format!("{}\n\n", self.machine.line());
-        text += &format!("| {} | note |\n| --- |{} --- |\n", HEAD.join(" | "), " --: |".repeat(HEAD.len() - 1));
-        for row in &self.rows {
-            text += &format!("| {} | {} |\n", row.cells().join(" | "), row.note);
-        }
-        text += &format!("\n{NOTE}\n\n");
-        for promise in &self.promises {
-            text += &format!("- {}\n", promise.line());
-        }
-        text
-    }
-}
-
-impl Promise {
-    fn line(&self) -> String {
-        format!("{}: {} {}", self.text, self.value, if self.kept { "ok" } else { "MISSED" })
+        let (table, promises) = (self.table().markdown(), listed(&self.promises));
+        replace_marked(path, "process", &format!("{}\n\n{table}\n{NOTE}\n\n{promises}", self.machine.line()))
     }
 }
 
@@ -157,23 +120,6 @@ fn percentile(values: &[f64], rank: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let place = (values.len() as f64 * rank).ceil() as usize;
     values.get(place.max(1) - 1).copied()
-}
-
-fn rounded(value: f64, digits: i32) -> f64 {
-    let scale = 10f64.powi(digits);
-    (value * scale).round() / scale
-}
-
-const BEGIN: &str = "<!-- process:begin -->\n";
-const END: &str = "<!-- process:end -->";
-
-/// The part of a document between the marks is made by this program.
-fn replace_marked(path: &Path, text: &str) -> Result<()> {
-    let name = || format!("{}", path.display());
-    let document = std::fs::read_to_string(path).with_context(name)?;
-    let parts = document.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?.1)));
-    let (head, tail) = parts.with_context(|| format!("{} has lost its process:begin and process:end marks", name()))?;
-    std::fs::write(path, format!("{head}{BEGIN}{text}{END}{tail}")).with_context(name)
 }
 
 #[cfg(test)]
@@ -208,18 +154,5 @@ mod tests {
         assert_eq!(kept(unknown), [false, false, true], "what was not measured is not kept");
         let alone = chosen(&["node/bulkhead".to_owned()]).unwrap();
         assert!(promises(&alone, &[figures(0.0, 0.0, 0.0)]).is_empty());
-    }
-
-    #[test]
-    fn only_the_marked_part_of_a_document_changes() {
-        let path = std::env::temp_dir().join(format!("bench-process-{}.md", std::process::id()));
-        std::fs::write(&path, "a\n<!-- process:begin -->\nold\n<!-- process:end -->\nb\n").unwrap();
-        replace_marked(&path, "new\n").unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, "a\n").unwrap();
-        let lost = replace_marked(&path, "new\n");
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(text, "a\n<!-- process:begin -->\nnew\n<!-- process:end -->\nb\n");
-        assert!(lost.is_err());
     }
 }

@@ -30,15 +30,7 @@ fn main() -> ExitCode {
         Some("host") => host().map(|()| true),
         Some(other) => Err(anyhow::anyhow!("`{other}` is no part of a soak")),
     };
-    match kept {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("error: {error}");
-            error.chain().skip(1).for_each(|cause| eprintln!("caused by: {cause}"));
-            ExitCode::from(2)
-        }
-    }
+    bench_report::ended(kept)
 }
 
 /// The host: `soak-process host SESSIONS SEED`. What it has done it says in lines.
