@@ -294,6 +294,12 @@ fn dev(dir: &Dir, port: u16) -> Host {
     Host::launch(command, data)
 }
 
+/// Lines of a manifest: this host, with a secret.
+fn bound(base: &str) -> String {
+    let place = "header = \"authorization\"\nformat = \"Bearer {}\"";
+    format!("egress = [\"{base}\"]\n[[secrets]]\nname = \"KEY\"\nhosts = [\"{base}\"]\n{place}\n")
+}
+
 #[test]
 fn real_servers_of_the_registries() {
     let dir = Dir::new();
@@ -301,6 +307,9 @@ fn real_servers_of_the_registries() {
     let host = dev(&dir, port);
     let keys = host.tenant("acme");
     let base = format!("http://127.0.0.1:{port}");
+    let more = dir.file("fetch.toml", &bound(&base));
+    let set = host.run(&keys.admin, ["secret", "set", "acme", "KEY"]).with_stdin("sesame\n").now();
+    assert_eq!(set.code, 0, "{set:?}");
     let thought = json!({ "thought": "x", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1 });
     let entity = json!({ "entities": [{ "name": "Ann", "entityType": "person", "observations": ["likes tea"] }] });
     let servers: [(&str, &[&str], &str, Value, &str); 7] = [
@@ -324,10 +333,10 @@ fn real_servers_of_the_registries() {
         ("pypi:mcp-server-git", &[], "git_status", json!({ "repo_path": "/tmp/none" }), "/tmp/none"),
         (
             "pypi:mcp-server-fetch",
-            &["--egress", &base, "--", "--allow-private-ips"],
+            &["--manifest", &more, "--", "--allow-private-ips"],
             "fetch",
             json!({ "url": format!("{base}/page") }),
-            "staged words",
+            "staged words; bearer true",
         ),
     ];
     for (package, flags, tool, arguments, expected) in servers {
@@ -356,10 +365,7 @@ def run(given):
         return [answer.status, answer.read().decode(), "sesame" in str(os.environ)]
 "#;
     let base = format!("http://127.0.0.1:{port}");
-    let manifest = format!(
-        "egress = [\"{base}\"]\n[[secrets]]\nname = \"KEY\"\nhosts = [\"{base}\"]\nheader = \"authorization\"\nformat = \"Bearer {{}}\"\n"
-    );
-    let path = project(&dir, "reach", code, &manifest);
+    let path = project(&dir, "reach", code, &bound(&base));
     output(&host.run(&keys.deploy, ["deploy", &path, "--server", "acme", "--json"]));
     let set = host.run(&keys.admin, ["secret", "set", "acme", "KEY"]).with_stdin("sesame\n").now();
     assert_eq!(set.code, 0, "{set:?}");

@@ -84,7 +84,8 @@ pub async fn send(pool: &Pool, server: &Arc<Deployment>, request: &Request, clie
 /// Runs the body of a script, and gives its result with what its client heard.
 pub async fn script(pool: &Pool, body: &str) -> (Value, Arc<Client>) {
     let client = Client::new("ada");
-    let server = Server::new(body).deploy();
+    // None of these is about CPU time, and some move megabytes.
+    let server = Server::new(body).limit("cpu_ms", 2000).deploy();
     let answer = send(pool, &server, &tool("run", "{}"), &client).await;
     let result = answer.outcome.unwrap_or_else(|failure| panic!("{body}\n{failure}"));
     (serde_json::from_slice(&result).unwrap(), client)

@@ -48,7 +48,8 @@ impl Package {
             return program::package(flags, name).await;
         }
         if flags.program.any() {
-            let message = "--env, --scripts and arguments are for packages; a project's `bulkhead.toml` says the rest";
+            let message =
+                "--env, --manifest, --scripts and arguments are for packages; a project has its `bulkhead.toml`";
             return Err(ClientError::usage("bad_flags", message));
         }
         match flags.path.is_dir() {

@@ -6,6 +6,7 @@ use crate::client::{Client, ClientError};
 use crate::commands::names::Place;
 use crate::commands::project::Project;
 use crate::commands::talk;
+use crate::source::read_at_most;
 use bundle::{LAYER, Layer, LayerEntry, MANIFEST, Manifest};
 use bytes::Bytes;
 use install::{Installed, Order, Surroundings};
@@ -31,6 +32,9 @@ pub struct Args {
     /// A variable of the program's; may be repeated. Not for secrets: they would be in its reach
     #[arg(long, value_name = "NAME=VALUE", value_parser = super::openapi::variable)]
     env: Vec<(String, String)>,
+    /// A file as `bulkhead.toml`, for what there is more to say: secrets, limits. What it does not say is as it is without
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
     /// Run the scripts that packages have for their installation, in the jail
     #[arg(long)]
     scripts: bool,
@@ -41,7 +45,7 @@ pub struct Args {
 
 impl Args {
     pub fn any(&self) -> bool {
-        self.scripts || !self.env.is_empty() || !self.arguments.is_empty()
+        self.scripts || self.manifest.is_some() || !self.env.is_empty() || !self.arguments.is_empty()
     }
 }
 
@@ -106,19 +110,40 @@ pub async fn package(flags: &Deploy, name: &str) -> Result<Package, ClientError>
     let order = Order { scripts: flags.program.scripts, ..Order::new(&package, &around, &talk).map_err(failed)? };
     let Installed { folder, command, environment } = install::install(&order).await.map_err(failed)?;
     let files = Files { layer: install::pack(&folder).map_err(failed)?, folder };
+    let mut text = flags.program.manifest.as_deref().map_or_else(|| Ok(toml::Table::new()), read)?;
     let words = command.into_iter().chain(flags.program.arguments.iter().cloned());
-    let variables = environment.into_iter().chain(flags.program.env.iter().cloned());
-    let mut text = toml::Table::new();
-    text.insert("name".to_owned(), flags.named().unwrap_or_else(|| server_name(&package.name)).into());
-    text.insert("description".to_owned(), format!("{name}, as it is published").into());
-    text.insert("wall".to_owned(), "process".into());
-    text.insert("command".to_owned(), words.map(toml::Value::from).collect::<Vec<_>>().into());
-    text.insert(
-        "environment".to_owned(),
-        variables.map(|(name, value)| (name, value.into())).collect::<toml::Table>().into(),
-    );
+    let own = [
+        ("name", server_name(&package.name).into()),
+        ("description", format!("{name}, as it is published").into()),
+        ("wall", "process".into()),
+        ("command", words.map(toml::Value::from).collect::<Vec<_>>().into()),
+        ("environment", toml::Table::new().into()),
+    ];
+    for (key, value) in own {
+        text.entry(key).or_insert(value);
+    }
+    text.extend(flags.named().map(|name| ("name".to_owned(), name.into())));
+    if let Some(toml::Value::Table(variables)) = text.get_mut("environment") {
+        for (name, value) in environment {
+            variables.entry(name).or_insert(value.into());
+        }
+        variables.extend(flags.program.env.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
+    }
     let (manifest, text) = flags.manifest(text)?;
     Ok(Package::of_program(manifest, text, files, None))
+}
+
+/// The keys of a file; what they mean is looked at when all are there.
+fn read(file: &Path) -> Result<toml::Table, ClientError> {
+    let unusable = |what: &dyn std::fmt::Display| {
+        ClientError::usage("bad_manifest", format!("`{}` cannot be used: {what}", file.display()))
+    };
+    let most_kb = Manifest::LARGEST as u64 / 1024;
+    let bytes = std::fs::File::open(file).and_then(|file| read_at_most(file, most_kb));
+    let bytes = bytes.map_err(|error| unusable(&error))?;
+    let bytes = bytes.ok_or_else(|| unusable(&format!("it is larger than {most_kb} KiB")))?;
+    let text = String::from_utf8(bytes).map_err(|error| unusable(&error))?;
+    text.parse().map_err(|error: toml::de::Error| unusable(&error.message()))
 }
 
 /// The last part of a package's name, as far as it may name a server.
