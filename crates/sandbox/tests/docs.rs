@@ -58,9 +58,10 @@ fn every_code_has_its_row() {
     }
 }
 
+/// Those that hold a program while it runs it sees itself, and no call ends by them.
 #[test]
 fn every_limit_leads_to_a_code() {
-    for row in rows("\n## Limits\n") {
+    for row in rows("\n## Limits\n").filter(|row| !row[4].ends_with("; wall `process`")) {
         let named = row[5].split_once('`').map(|(_, rest)| rest).unwrap_or_default();
         assert!(code(named).is_some(), "{}: `{}` names no code", row[0], row[5]);
     }
