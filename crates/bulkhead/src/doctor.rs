@@ -74,10 +74,7 @@ fn isolate(host: &Report, runtime: &tokio::runtime::Runtime) -> WallFinding {
     });
     let (available, detail) = match started {
         Ok(posture) => (missing.is_empty(), posture),
-        Err(error) => {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            (false, format!("{error}{cause}"))
-        }
+        Err(error) => (false, report::chain(&error)),
     };
     let detail = if missing.is_empty() { detail } else { format!("missing: {}; {detail}", missing.join(", ")) };
     WallFinding { name: "isolate", available, detail }
@@ -88,8 +85,7 @@ fn process(host: &Report) -> WallFinding {
     let detail = match (missing.is_empty(), ProcessWall::start(ProcessSettings::default())) {
         (true, Ok(wall)) => wall.posture(),
         (true, Err(error)) => {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            return WallFinding { name: "process", available: false, detail: format!("{error}{cause}") };
+            return WallFinding { name: "process", available: false, detail: report::chain(&error) };
         }
         (false, _) => format!("missing: {}", missing.join(", ")),
     };

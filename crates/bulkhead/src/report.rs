@@ -52,23 +52,30 @@ pub fn talk(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+fn causes(error: &dyn Error) -> impl Iterator<Item = &dyn Error> {
+    let mut next = error.source();
+    std::iter::from_fn(move || {
+        let cause = next?;
+        next = cause.source();
+        Some(cause)
+    })
+}
+
+/// An error with its causes, in one line.
+pub fn chain(error: &dyn Error) -> String {
+    causes(error).fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Says `error:`, each cause and the hint, or prints one JSON object, and gives the exit code.
 pub fn fail(exit: u8, code: &str, error: &dyn Error, hint: Option<&str>, as_json: bool) -> ExitCode {
-    let mut causes = Vec::new();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        causes.push(error.to_string());
-        cause = error.source();
-    }
     let exit = ExitCode::from(exit);
     if as_json {
-        let message = causes.iter().fold(error.to_string(), |message, cause| format!("{message}: {cause}"));
-        let object = json!({ "error": { "code": code, "message": message, "hint": hint } });
+        let object = json!({ "error": { "code": code, "message": chain(error), "hint": hint } });
         return data(&terminal::json(&object.to_string()), exit);
     }
     talk(&format!("error: {}", terminal::text(&error.to_string())));
-    for cause in causes {
-        talk(&format!("  caused by: {}", terminal::text(&cause)));
+    for cause in causes(error) {
+        talk(&format!("  caused by: {}", terminal::text(&cause.to_string())));
     }
     if let Some(hint) = hint {
         talk(&format!("hint: {}", terminal::text(hint)));

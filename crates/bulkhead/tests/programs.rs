@@ -194,8 +194,8 @@ def run(given):
     }
     let forked = try_to(json!({ "what": "fork" }));
     assert_eq!(forked.code, 1, "{forked:?}");
-    let own =
-        [dir.path("data").to_string_lossy().into_owned(), path.clone(), "/etc/shadow".into(), "/root/.cargo".into()];
+    let beside = dir.file("beside.txt", "not part of the server");
+    let own = [dir.path("data").to_string_lossy().into_owned(), path.clone(), beside, "/etc/shadow".into()];
     assert_eq!(said(&try_to(json!({ "what": "read", "paths": own }))), "[]");
     let written = try_to(json!({ "what": "write" }));
     assert!(written.stderr.contains("Read-only") || written.stdout.contains("Read-only"), "{written:?}");

@@ -3,20 +3,12 @@
 mod support;
 
 use policy::Boundary;
-use sandbox::{Code, Failure};
+use sandbox::Code;
 use serde_json::json;
-use support::{Ear, Server, ask, pool, run, tool, until_nothing_is_left};
+use support::{Ear, Server, ask, fails, pool, run, tool, until_nothing_is_left};
 
 fn server(what: &str) -> Server {
     Server::new("hostile.py", &[what])
-}
-
-async fn fails(server: Server) -> Failure {
-    let (pool, deployment) = (pool(), server.deploy());
-    let failure = run(&pool, &deployment, json!({})).await.expect_err("it means harm");
-    drop((pool, deployment));
-    until_nothing_is_left().await;
-    failure
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 
 mod support;
 
-use policy::Boundary;
+use policy::{Boundary, Limits};
+use process::ProcessSettings;
 use sandbox::{Code, Operation, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Ear, Server, ask, pool, run, tool, value};
+use support::{Ear, Server, ask, pool, pool_with, run, tool, value};
 
 fn legacy() -> Server {
     Server::new("honest.py", &[])
@@ -212,4 +213,17 @@ async fn a_resource_that_is_not_there_is_unknown() {
     };
     let answer = ask(&pool, &deployment, &request, &Ear::named("me")).await;
     assert_eq!(answer.outcome.unwrap_err().code, Code::UnknownTool);
+}
+
+#[tokio::test]
+async fn all_programs_together_have_so_much_memory_and_no_more() {
+    let limits = Limits::default();
+    let pool = pool_with(ProcessSettings { memory_mb: limits.memory_mb, ..ProcessSettings::default() });
+    let deployment = legacy().boundary(Boundary::Session).limit(|own| own.memory_mb = limits.memory_mb).deploy();
+    let of = |session: &str| Request { session: Some(session.to_owned()), ..tool("run", &json!({ "do": "pid" })) };
+    let ear = Ear::named("nobody");
+    assert!(ask(&pool, &deployment, &of("first"), &ear).await.outcome.is_ok());
+    let second = ask(&pool, &deployment, &of("second"), &ear).await.outcome.expect_err("there is room for one");
+    assert_eq!(second.code, Code::Busy, "{second}");
+    assert!(ask(&pool, &deployment, &of("first"), &ear).await.outcome.is_ok(), "who is there stays");
 }

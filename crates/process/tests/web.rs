@@ -2,9 +2,9 @@
 
 mod support;
 
-use sandbox::{Code, Failure, Speaks};
+use sandbox::{Code, Speaks};
 use serde_json::{Value, json};
-use support::{Ear, Server, ask, pool, run, tool, until_nothing_is_left, value};
+use support::{Ear, Server, ask, fails, pool, run, tool, until_nothing_is_left, value};
 
 const PORT: u16 = 8080;
 
@@ -78,14 +78,6 @@ async fn who_goes_away_leaves_the_others_alone() {
     let leaving = run(&pool, &deployment, json!({ "do": "sleep" }));
     assert!(tokio::time::timeout(std::time::Duration::from_millis(300), leaving).await.is_err());
     assert_eq!(count().await, Ok(json!(2)), "it is the same process");
-}
-
-async fn fails(server: Server) -> Failure {
-    let (pool, deployment) = (pool(), server.deploy());
-    let failure = run(&pool, &deployment, json!({})).await.expect_err("it means harm");
-    drop((pool, deployment));
-    until_nothing_is_left().await;
-    failure
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use bundle::{Change, Lock};
+use bytes::Bytes;
 use policy::Ask;
 use registry::{Bundle, Deployment, Manifest, NewDeployment, Next, RegistryError, Role, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -335,15 +336,18 @@ pub async fn activate(
 
 /// Runs the code's initialisation behind its wall and brings back what it shows, which is what was signed.
 async fn initialise(admin: &Admin, tenant: &str, id: &str, new: &NewDeployment) -> Result<Box<RawValue>, Error> {
-    let (source, lock) = (new.files.get(new.lock.program.file()).cloned().unwrap_or_default(), new.lock.clone());
-    let layer = match new.layer {
+    let lock = new.lock.clone();
+    let bundle = match new.layer {
         Some(digest) => {
             let tenant = tenant.to_owned();
-            Some(admin.registry(move |registry| registry.layer(&tenant, &digest)).await?)
+            let layer = admin.registry(move |registry| registry.layer(&tenant, &digest)).await?;
+            Bundle { lock, source: Bytes::new(), layer: Some(layer) }
         }
-        None => None,
+        None => {
+            let source = new.files.get(new.lock.program.file()).cloned().unwrap_or_default();
+            Bundle { lock, source, layer: None }
+        }
     };
-    let bundle = Bundle { lock, source, layer };
     admin.app.try_deployment(tenant, id, bundle).await.map_err(|failure| match failure.code.as_str() {
         "busy" | "compartment_lost" | "wall_unavailable" => {
             Error::new(StatusCode::SERVICE_UNAVAILABLE, failure.code, failure.message).retry_after(1)

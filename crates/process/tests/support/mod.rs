@@ -7,8 +7,8 @@ use bytes::Bytes;
 use policy::{Allowance, Ask, Boundary, Limits, permit};
 use process::{ProcessSettings, ProcessWall};
 use sandbox::{
-    Answer, Deployment, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Pool, PoolSettings,
-    Program, Request, Shows, Speaks,
+    Answer, Deployment, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Pool,
+    PoolSettings, Program, Request, Shows, Speaks,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -183,4 +183,13 @@ pub async fn until_nothing_is_left() {
         }
     });
     waited.await.expect("a process is left");
+}
+
+/// How a call of a server that means harm fails. Nothing of it is left then.
+pub async fn fails(server: Server) -> Failure {
+    let (pool, deployment) = (pool(), server.deploy());
+    let failure = run(&pool, &deployment, json!({})).await.expect_err("it means harm");
+    drop((pool, deployment));
+    until_nothing_is_left().await;
+    failure
 }

@@ -4,6 +4,7 @@ use super::program::Files;
 use super::{Deploy, openapi, program};
 use crate::client::ClientError;
 use crate::commands::project::Project;
+use crate::report::chain;
 use crate::source::{Source, SourceError};
 use bundle::{BulkheadLock, Endpoint, FilePath, Lock, MANIFEST, Manifest, Program, Seal};
 use policy::Limits;
@@ -165,10 +166,7 @@ fn unusable(error: SourceError) -> ClientError {
     let message = error.to_string();
     match error {
         SourceError::TooLarge { .. } => ClientError::refused("init_failed", message, None),
-        SourceError::Build(error) => {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            ClientError::refused(error.code(), format!("{message}{cause}"), None)
-        }
+        SourceError::Build(error) => ClientError::refused(error.code(), chain(&error), None),
         SourceError::File(_, source) => {
             ClientError::Usage { code: "bad_file", message, hint: None, source: Some(source) }
         }

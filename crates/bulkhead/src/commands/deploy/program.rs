@@ -6,6 +6,7 @@ use crate::client::{Client, ClientError};
 use crate::commands::names::Place;
 use crate::commands::project::Project;
 use crate::commands::talk;
+use crate::report::chain;
 use crate::source::read_at_most;
 use bundle::{LAYER, Layer, LayerEntry, MANIFEST, Manifest};
 use bytes::Bytes;
@@ -220,6 +221,5 @@ fn unusable(error: install::Error) -> ClientError {
 }
 
 fn failed(error: install::Error) -> ClientError {
-    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    ClientError::refused("install_failed", format!("{error}{cause}"), None)
+    ClientError::refused("install_failed", chain(&error), None)
 }

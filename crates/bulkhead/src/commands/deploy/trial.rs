@@ -4,6 +4,7 @@ use super::package::{Code, Package};
 use super::program::Laid;
 use crate::client::ClientError;
 use crate::config::found_toolchains;
+use crate::report::chain;
 use crate::serve::PROXY_PORT;
 use bundle::Surface;
 use bytes::Bytes;
@@ -86,11 +87,6 @@ async fn wall(code: &Code) -> Result<Arc<dyn Wall>, ClientError> {
 
 fn no_wall(error: &dyn Error) -> ClientError {
     let hint = "the code is run once on this machine before it is signed; `bulkhead doctor` says what is missing";
-    let mut message = format!("the wall cannot be started: {error}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        message.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
+    let message = format!("the wall cannot be started: {}", chain(error));
     ClientError::Refused { fault: true, code: "wall_unavailable".to_owned(), message, hint: Some(hint.to_owned()) }
 }
