@@ -3,12 +3,8 @@
 # start with npx, from npm, pinned. Does nothing when they are there. No install script runs.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
-say() { printf '%s\n' "$*" >&2; }
-die() {
-  say "error: $1"
-  [ $# -lt 2 ] || say "hint: $2"
-  exit 1
-}
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
 for tool in node npm npx python3; do
   found=''
   for folder in /usr/local/bin /usr/bin /bin; do [ ! -x $folder/$tool ] || found=yes; done
@@ -21,13 +17,5 @@ if ! command -v bwrap >/dev/null; then
 fi
 
 out=target/bench/process
-stamp=$(sha256sum <bench/process/package-lock.json)
-if [ "$(cat $out/stamp 2>/dev/null)" != "$stamp" ]; then
-  say "fetching server-everything from npm (once, 30 MB on disk)"
-  rm -rf $out
-  mkdir -p $out
-  cp bench/process/package.json bench/process/package-lock.json $out
-  log=$(cd $out && npm ci --ignore-scripts --no-audit --no-fund 2>&1) || die "npm could not install it: $(tail -n 1 <<<"$log")"
-  echo "$stamp" >$out/stamp
-fi
+npm_packages "server-everything (30 MB)" bench/process $out
 cp bench/process/server.mjs bench/process/server.py $out

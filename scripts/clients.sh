@@ -7,25 +7,19 @@ cd "$(dirname "$(realpath "$0")")/.." || exit 2
 # shellcheck source=scripts/with-host.sh
 . scripts/with-host.sh
 
-for tool in npm python3; do
-  command -v $tool >/dev/null || die "\`$tool\` is missing" "Debian: apt-get install npm python3-venv"
-done
+needs "npm python3-venv" npm python3
 clients=target/clients
-stamp=$(cat tests/clients/package-lock.json tests/clients/requirements-*.txt | sha256sum)
-if [ "$(cat $clients/stamp 2>/dev/null)" != "$stamp" ]; then
-  say "installing the clients from npm and PyPI (once)"
-  rm -rf $clients
-  mkdir -p $clients
-  cp tests/clients/package.json tests/clients/package-lock.json $clients
-  (cd $clients && npm ci --ignore-scripts --omit=optional --no-audit --no-fund >npm.log 2>&1) &
-  npm=$!
+npm_packages "the clients in JavaScript" tests/clients $clients --omit=optional
+stamp=$(cat tests/clients/requirements-*.txt | sha256sum)
+if [ "$(cat $clients/venv/stamp 2>/dev/null)" != "$stamp" ]; then
+  say "installing the clients in Python from PyPI (once)"
+  rm -rf $clients/venv $clients/python-*
   python3 -m venv $clients/venv || die "python3 cannot make a virtual environment" "Debian: apt-get install python3-venv"
   for version in 1 2; do
     $clients/venv/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
       --target $clients/python-$version -r tests/clients/requirements-$version.txt || die "pip could not install the Python client $version.x"
   done
-  wait $npm || die "npm could not install the clients: $(tail -n 1 $clients/npm.log)"
-  echo "$stamp" >$clients/stamp
+  echo "$stamp" >$clients/venv/stamp
 fi
 # Node looks for packages beside the program.
 cp tests/clients/*.mjs $clients

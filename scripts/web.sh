@@ -3,22 +3,16 @@
 # Does nothing when they are there already.
 set -euo pipefail
 
-cd "$(dirname "$0")/../crates/isolate-web"
-say() { printf '%s\n' "$*" >&2; }
-if ! command -v npm >/dev/null; then
-  say 'error: `npm` is missing'
-  say 'hint: Debian: apt-get install npm'
-  exit 1
-fi
+cd "$(dirname "$(realpath "$0")")/.."
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
+needs npm npm
+cd crates/isolate-web
 
 stamp=$(sha256sum <package-lock.json | cut -c1-64)
 if [ "$(cat node_modules/.bulkhead-stamp 2>/dev/null)" = "$stamp" ]; then
   exit 0
 fi
 say "installing the npm packages of isolate-web (once)"
-if ! log=$(npm ci --ignore-scripts --no-audit --no-fund 2>&1); then
-  say "error: npm could not install them"
-  say "caused by: $(tail -n 1 <<<"$log")"
-  exit 1
-fi
+log=$(npm ci --ignore-scripts --no-audit --no-fund 2>&1) || die "npm could not install them: $(tail -n 1 <<<"$log")"
 echo "$stamp" >node_modules/.bulkhead-stamp

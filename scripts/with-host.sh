@@ -7,12 +7,8 @@ bulkhead=$PWD/target/release/bulkhead
 node=$PWD/target/v8/node/bin/node
 started=()
 
-say() { printf '%s\n' "$*" >&2; }
-die() {
-  say "error: $1"
-  [ $# -lt 2 ] || say "hint: $2"
-  exit 1
-}
+# shellcheck source=scripts/lib.sh
+. scripts/lib.sh
 
 # Asks the processes in `started` to end, and kills those that do not.
 end_all() {
