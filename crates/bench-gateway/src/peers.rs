@@ -29,7 +29,7 @@ const fn row(name: &'static str, form: Form, source: Source, note: &'static str)
     Row { name, form, source, note }
 }
 
-pub const ROWS: [Row; 13] = [
+pub const ROWS: [Row; 14] = [
     row(
         "node-sdk/plain",
         Form::Session,
@@ -57,6 +57,12 @@ pub const ROWS: [Row; 13] = [
     ),
     row("rmcp/http", Form::Stateless, Source::Own("rmcp-http"), "stateless, JSON answers"),
     row("rmcp/modern", Form::Modern, Source::Own("rmcp-http"), "the same, modern"),
+    row(
+        "http/floor",
+        Form::Stateless,
+        Source::Own("http-floor"),
+        "HTTP alone: a constant answer, no protocol, no tool",
+    ),
     row("bulkhead/call", Form::Modern, Source::Bulkhead("call"), "a fresh jailed process per call"),
     row("bulkhead/call-legacy", Form::Session, Source::Bulkhead("call"), "the same, in a session"),
     row("bulkhead/session", Form::Session, Source::Bulkhead("session"), "a jailed process per session"),

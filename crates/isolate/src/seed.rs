@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub(crate) const SURFACE_BYTES: u64 = 1 << 20;
 
 /// A zygote's children share its address layout. After this many, or this long, it is planted anew.
-const WORN_FORKS: u64 = 2_000;
+const WORN_FORKS: u64 = 10_000;
 const WORN_AGE: Duration = Duration::from_secs(3600);
 
 /// After this many forks, cheaper ones are worth their price.

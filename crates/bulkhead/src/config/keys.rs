@@ -162,7 +162,7 @@ section! {
         /// How long a caller waits before it hears `busy`, in milliseconds.
         patience_ms: u64 = millis(PoolSettings::default().patience) => 1..=600_000, at_start;
         /// Processes that may compete for the CPU: calls that compute, and compartments that start. Not set: twice the
-        /// cores and two.
+        /// cores.
         turns: Option<usize> = None => 1..=65_536, at_start;
         /// The same for one tenant. Not set: three quarters of `turns`.
         turns_per_tenant: Option<usize> = None => 1..=65_536, at_start;

@@ -64,8 +64,9 @@ async fn serve(app: Arc<App>, tenant: &str, server: Option<&str>, request: Reque
     let method = parts.method.as_str();
     match method {
         "POST" => {
-            let response = post(desk, &parts.headers, body).await;
-            if Streams::of(&parts.headers) == Streams::Preferred { as_stream(response).await } else { response }
+            let streams = Streams::of(&parts.headers);
+            let response = post(desk, &parts.headers, body, streams).await;
+            if streams == Streams::Preferred { as_stream(response).await } else { response }
         }
         "GET" if Streams::of(&parts.headers) == Streams::Refused => {
             app.metrics.rejected("not_acceptable");
@@ -136,13 +137,21 @@ enum Streams {
 
 impl Streams {
     fn of(headers: &HeaderMap) -> Streams {
-        let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let accepted = values.collect::<Vec<_>>().join(",");
-        match (accepted.find("text/event-stream"), accepted.find("application/json")) {
-            (None, _) => Streams::Refused,
-            (Some(stream), Some(json)) if stream < json => Streams::Preferred,
-            (Some(_), _) => Streams::Accepted,
+        let mut found = Streams::Refused;
+        let mut json_before = false;
+        for value in headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
+            for kind in value.split(',') {
+                let stream = kind.contains("text/event-stream");
+                let json = kind.contains("application/json");
+                match found {
+                    Streams::Refused if stream => found = Streams::Accepted,
+                    Streams::Accepted if json && !json_before => return Streams::Preferred,
+                    _ => {}
+                }
+                json_before |= json;
+            }
         }
+        found
     }
 }
 
@@ -168,7 +177,7 @@ async fn as_stream(response: Response) -> Response {
     response
 }
 
-async fn post(desk: Desk, headers: &HeaderMap, body: axum::body::Body) -> Response {
+async fn post(desk: Desk, headers: &HeaderMap, body: axum::body::Body, streams: Streams) -> Response {
     let app = desk.app.clone();
     if !is_json(headers) {
         app.metrics.rejected("bad_content_type");
@@ -179,7 +188,6 @@ async fn post(desk: Desk, headers: &HeaderMap, body: axum::body::Body) -> Respon
         Ok(body) => body,
         Err(error) => return refuse(None, error),
     };
-    let streams = Streams::of(headers);
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
         return legacy::serve_batch(desk, &body, headers).await;
     }

@@ -101,9 +101,9 @@ impl Meta {
 
 /// A call that may go on after its request: if it takes its time, the client is given a task instead.
 async fn run_as_task(desk: Desk, request: &Request<'_>, meta: Meta, job: Job) -> Result<Response, RpcError> {
-    let bound_to = desk.bound_to(job.method, &job.name, &job.input);
-    let (round, rounds) = rounds(&desk, &job, &bound_to, request.params)?;
+    let (round, rounds) = rounds(&desk, &job, request.params)?;
     let answers = rounds.given.clone();
+    let bound = Bound::of(&job);
     if !desk.app.tasks.has_room(&desk.tenant.name) {
         return Err(RpcError::unavailable("this tenant has too many tasks; they end with time"));
     }
@@ -132,7 +132,7 @@ async fn run_as_task(desk: Desk, request: &Request<'_>, meta: Meta, job: Job) ->
     match ended {
         Ok(Ok((done, name))) => {
             let result = match done.end {
-                End::NeedsInput(asks) => needs_input(&desk, round, answers, &bound_to, asks),
+                End::NeedsInput(asks) => needs_input(&desk, round, answers, &bound, asks),
                 End::NeedsCapability(capability) => Err(RpcError::missing_capability(capability)),
                 End::Value(_) | End::Failed(_) => finish(Era::Modern, &offer, Method::Tool, &name, &done),
             };
@@ -229,8 +229,25 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Val
     Value::deserialize(deserializer).map(Some)
 }
 
+/// What the state of a call is bound to. Most calls have none, so it is worked out when it is needed.
+struct Bound {
+    method: Method,
+    name: String,
+    input: Bytes,
+}
+
+impl Bound {
+    fn of(job: &Job) -> Bound {
+        Bound { method: job.method, name: job.name.clone(), input: job.input.clone() }
+    }
+
+    fn to(&self, desk: &Desk) -> String {
+        desk.bound_to(self.method, &self.name, &self.input)
+    }
+}
+
 /// Answers of this round and of those before.
-fn rounds(desk: &Desk, job: &Job, bound_to: &str, params: Option<&RawValue>) -> Result<(u32, Rounds), RpcError> {
+fn rounds(desk: &Desk, job: &Job, params: Option<&RawValue>) -> Result<(u32, Rounds), RpcError> {
     // Only what can be asked back is read for answers.
     if job.method == Method::Complete {
         return Ok((0, Rounds::default()));
@@ -238,7 +255,7 @@ fn rounds(desk: &Desk, job: &Job, bound_to: &str, params: Option<&RawValue>) -> 
     let repeated: Repeated = envelope::params(params)?;
     let (mut round, mut given) = (0, BTreeMap::new());
     if let Some(sealed) = &repeated.request_state {
-        let state = desk.app.sealer.open(sealed, bound_to).map_err(RpcError::invalid_params)?;
+        let state = desk.app.sealer.open(sealed, &Bound::of(job).to(desk)).map_err(RpcError::invalid_params)?;
         (round, given) = (state.round, state.answers);
     }
     if let Some(responses) = repeated.input_responses {
@@ -258,8 +275,8 @@ fn rounds(desk: &Desk, job: &Job, bound_to: &str, params: Option<&RawValue>) -> 
 }
 
 async fn run(desk: Desk, request: &Request<'_>, meta: Meta, job: Job, streams: bool) -> Result<Response, RpcError> {
-    let bound_to = desk.bound_to(job.method, &job.name, &job.input);
-    let (round, rounds) = rounds(&desk, &job, &bound_to, request.params)?;
+    let (round, rounds) = rounds(&desk, &job, request.params)?;
+    let bound = Bound::of(&job);
     let (out, mut messages) = mpsc::unbounded_channel();
     let line = Line {
         out,
@@ -269,7 +286,7 @@ async fn run(desk: Desk, request: &Request<'_>, meta: Meta, job: Job, streams: b
         asking: Asking::Rounds(rounds),
     };
     let id = request.id.to_owned();
-    let (offer, method, name) = (job.offer.clone(), job.method, job.name.clone());
+    let offer = job.offer.clone();
     let call = async move {
         let answers = match &line.asking {
             Asking::Rounds(rounds) => rounds.given.clone(),
@@ -277,9 +294,9 @@ async fn run(desk: Desk, request: &Request<'_>, meta: Meta, job: Job, streams: b
         };
         let done = call::run(&desk.app, job, line).await;
         let result = match done.end {
-            End::NeedsInput(asks) => needs_input(&desk, round, answers, &bound_to, asks),
+            End::NeedsInput(asks) => needs_input(&desk, round, answers, &bound, asks),
             End::NeedsCapability(capability) => Err(RpcError::missing_capability(capability)),
-            End::Value(_) | End::Failed(_) => finish(Era::Modern, &offer, method, &name, &done),
+            End::Value(_) | End::Failed(_) => finish(Era::Modern, &offer, bound.method, &bound.name, &done),
         };
         (id, result)
     };
@@ -358,13 +375,13 @@ fn needs_input(
     desk: &Desk,
     round: u32,
     answers: BTreeMap<String, Box<RawValue>>,
-    bound_to: &str,
+    bound: &Bound,
     asks: Vec<Asked>,
 ) -> Result<Vec<u8>, RpcError> {
     if round >= MOST_ROUNDS {
         return Err(RpcError::internal(format!("the server asked in more than {MOST_ROUNDS} rounds")));
     }
-    let state = desk.app.sealer.seal(round + 1, answers, bound_to);
+    let state = desk.app.sealer.seal(round + 1, answers, &bound.to(desk));
     let state = state.ok_or_else(|| RpcError::internal("the answers so far are too large to carry on"))?;
     let requests: serde_json::Map<String, Value> =
         asks.into_iter().map(|ask| (ask.key, json!({ "method": ask.method, "params": ask.params }))).collect();
