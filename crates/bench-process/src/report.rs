@@ -4,7 +4,6 @@ use crate::memory::Memory;
 use crate::rounds::Times;
 use crate::rows::{Row, Way, bare};
 use anyhow::Result;
-use bench_process::server::Server;
 use bench_report::{Machine, Promise, Table, listed, print, replace_marked, rounded};
 use serde::Serialize;
 use std::path::Path;
@@ -77,8 +76,7 @@ impl Figures {
 
 pub fn promises(rows: &[Row], figures: &[Figures]) -> Vec<Promise> {
     let mut found = Vec::new();
-    // The first call of somebody else's server has its own price, which the table shows for the bare one.
-    let held = |row: &Row| row.way == Way::Jailed && row.server != Server::Everything;
+    let held = |row: &Row| row.way == Way::Jailed;
     for (row, own) in rows.iter().zip(figures).filter(|(row, _)| held(row)) {
         let Some(bare) = bare(rows, row.server).map(|index| &figures[index]) else { continue };
         let mut below = |what: &str, value: Option<f64>, most: f64| {

@@ -21,6 +21,9 @@ const CALM: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
 const MOST_DOUBLINGS: u32 = 8;
 
+/// A program that takes another's place begins so much later: starting is work, and whoever took the other one calls it now.
+const HEAD_START: Duration = Duration::from_millis(20);
+
 /// Programs of a wall that start at once, ahead of need: whoever needs one now comes first.
 const STARTS: usize = 2;
 
@@ -157,6 +160,7 @@ impl Warm {
             let warm = Arc::downgrade(self);
             let budget = self.budget.clone();
             tokio::spawn(async move {
+                tokio::time::sleep(HEAD_START).await;
                 // Nobody closes it.
                 let _turn = budget.starts.acquire().await;
                 let Some(warm) = warm.upgrade() else { return };
