@@ -50,9 +50,10 @@ fn namespace() -> std::io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
-/// Field 22 of `stat`, in clock ticks since boot. The name in field 2 may hold spaces and brackets.
+/// Field 22 of `stat`, in clock ticks since boot. The name in field 2 may hold anything.
 fn started(pid: u32) -> std::io::Result<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let stat = fs::read(format!("/proc/{pid}/stat"))?;
+    let stat = String::from_utf8_lossy(&stat);
     let after_name = stat.rsplit_once(") ").map(|(_, rest)| rest);
     after_name
         .and_then(|rest| rest.split(' ').nth(19))

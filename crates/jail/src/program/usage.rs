@@ -2,6 +2,7 @@
 //! their parent, and nobody else is in it.
 
 use std::fs;
+use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,10 +28,10 @@ pub struct Usage {
 pub(super) fn of_all(processes: &OwnedFd) -> Option<Usage> {
     let mut sum = Usage::default();
     for process in list(processes)? {
-        let status = fs::read_to_string(process.join("status"));
-        let stat = fs::read_to_string(process.join("stat"));
         // It may have ended since.
-        let (Ok(status), Ok(stat)) = (status, stat) else { continue };
+        let (Some(status), Some(stat)) = (beginning(&process.join("status")), beginning(&process.join("stat"))) else {
+            continue;
+        };
         sum.processes += 1;
         let threads = number(&status, "Threads:");
         sum.threads += threads;
@@ -43,10 +44,10 @@ pub(super) fn of_all(processes: &OwnedFd) -> Option<Usage> {
 }
 
 pub(super) fn proportional(processes: &OwnedFd) -> Option<u64> {
-    let each = list(processes)?.into_iter().map(|process| match fs::read_to_string(process.join("smaps_rollup")) {
-        Ok(rollup) => number(&rollup, "Pss_Anon:") + number(&rollup, "Pss_Shmem:"),
+    let each = list(processes)?.into_iter().map(|process| match beginning(&process.join("smaps_rollup")) {
+        Some(rollup) => number(&rollup, "Pss_Anon:") + number(&rollup, "Pss_Shmem:"),
         // The first process lets nobody look that closely; it has next to nothing.
-        Err(_) => fs::read_to_string(process.join("status")).map_or(0, |status| number(&status, "RssAnon:")),
+        None => beginning(&process.join("status")).map_or(0, |status| number(&status, "RssAnon:")),
     });
     Some(each.sum::<u64>() << 10)
 }
@@ -56,6 +57,15 @@ fn list(processes: &OwnedFd) -> Option<Vec<PathBuf>> {
     let entries = fs::read_dir(Path::new(&folder)).ok()?;
     let process = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
     Some(entries.filter_map(Result::ok).filter(process).take(MOST).map(|entry| entry.path()).collect())
+}
+
+/// What a file of `/proc` says, up to a bound beyond which nothing is that is asked for; nothing when it says nothing.
+/// The kernel gives all of it at once, and it is asked for often. A process may call itself what it likes, so this need
+/// not be text.
+fn beginning(file: &Path) -> Option<String> {
+    let mut buffer = [0; 4096];
+    let length = fs::File::open(file).and_then(|mut file| file.read(&mut buffer)).ok().filter(|length| *length > 0)?;
+    Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
 /// The number after a name at the beginning of a line.
@@ -74,9 +84,8 @@ fn cpu_ticks(stat: &str) -> [u64; 2] {
 /// CPU time of the threads that live, to the nanosecond while they sleep; nothing where the kernel does not count so.
 /// Ticks are of 10 ms, and most calls take less.
 fn precise_cpu(process: &Path, threads: u64) -> Duration {
-    let of_one = |folder: &Path| -> Option<u64> {
-        fs::read_to_string(folder.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
-    };
+    let of_one =
+        |folder: &Path| -> Option<u64> { beginning(&folder.join("schedstat"))?.split(' ').next()?.parse().ok() };
     let nanoseconds = match threads {
         1 => of_one(process).unwrap_or(0),
         _ => {

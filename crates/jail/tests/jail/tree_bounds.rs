@@ -92,8 +92,10 @@ pub fn are_measured_as_a_whole() {
         &ground.tree(),
         None,
         r#"
-import os, sys, threading, time
+import ctypes, os, sys, threading, time
 hoard = bytearray(os.urandom(4096)) * (32 << 8)
+# Nobody hides behind a name that is no text, or looks like a line of the kernel's.
+ctypes.CDLL(None).prctl(15, b'\xff) \nThreads: 0')
 for _ in range(2):
     if os.fork() == 0:
         if os.fork() == 0:
