@@ -54,6 +54,8 @@ pub(crate) struct Ledger {
     pub(crate) budget: Arc<dyn Budget>,
     pub(crate) watch: Option<Watch>,
     entries: Mutex<Vec<Arc<Entry>>>,
+    /// Hosts that answered, however many requests there were: each costs a request that the rates let through.
+    hosts: Mutex<BTreeSet<String>>,
     credentials: Mutex<BTreeSet<String>>,
     up: AtomicU64,
     down: AtomicU64,
@@ -116,6 +118,7 @@ impl Trace {
 
     pub(crate) fn status(&self, status: u16) {
         self.entry.status.store(status, Ordering::Relaxed);
+        self.ledger.hosts.lock().unwrap_or_else(PoisonError::into_inner).insert(self.entry.host.clone());
     }
 
     pub(crate) fn credentials(&self, names: Vec<String>) {
@@ -139,7 +142,15 @@ impl Trace {
 impl Ledger {
     pub(crate) fn new(budget: Arc<dyn Budget>, watch: Option<Watch>) -> Ledger {
         let (up, down) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ledger { budget, watch, entries: Mutex::default(), credentials: Mutex::default(), up, down }
+        Ledger {
+            budget,
+            watch,
+            entries: Mutex::default(),
+            hosts: Mutex::default(),
+            credentials: Mutex::default(),
+            up,
+            down,
+        }
     }
 
     fn spend(&self, bytes: u64) -> Result<(), Denied> {
@@ -169,6 +180,10 @@ impl Ledger {
     pub(crate) fn records(&self) -> Vec<Record> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.iter().map(|entry| entry.record()).collect()
+    }
+
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     pub(crate) fn credentials(&self) -> Vec<String> {

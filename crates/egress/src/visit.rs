@@ -76,11 +76,7 @@ impl Visit {
 
     /// Hosts that were connected to, each once.
     pub fn hosts_reached(&self) -> Vec<String> {
-        let mut hosts: Vec<String> =
-            self.records().into_iter().filter(|record| record.status.is_some()).map(|record| record.host).collect();
-        hosts.sort();
-        hosts.dedup();
-        hosts
+        self.ledger.hosts()
     }
 
     /// Names of the secrets that were put into requests, each once.

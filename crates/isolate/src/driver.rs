@@ -149,7 +149,9 @@ impl Driver {
         }
         self.cpu_allowed += Duration::from_millis(call.limits.cpu_ms);
         let now = Instant::now();
-        self.cpu_check = now + self.cpu_allowed;
+        // Calls that come one upon the other do not put it off.
+        let due = now + self.cpu_allowed;
+        self.cpu_check = if self.calls.is_empty() { due } else { self.cpu_check.min(due) };
         // Servers of one tenant have limits of their own, and the greatest in flight must fit.
         let cap = self.calls.values().map(|other| frame_cap(&other.limits)).max().unwrap_or_default();
         self.link.set_cap(cap.max(frame_cap(&call.limits)));
@@ -203,13 +205,14 @@ impl Driver {
         let now = Instant::now();
         let ended = self.zygote.reap(self.id).await;
         let running = if self.calls.len() == 1 { None } else { Some(self.running) };
+        let most = self.most_cpu_us();
         for (id, mut call) in self.calls.drain() {
             let late = matches!(cause, Cause::Limit(Code::TimeLimit)) && call.deadline <= now;
             let guilty = late || running.is_none_or(|running| running == id);
             let own = if guilty { cause.clone() } else { Cause::Closed };
             let failure = verdict(&own, ended.as_ref().filter(|_| guilty), &call.limits, During::Call);
             if let Some(ended) = &ended {
-                call.usage.cpu_us = ended.cpu_us;
+                call.usage.cpu_us = ended.cpu_us.min(most);
                 call.usage.memory_kb = ended.memory_kb;
             }
             let _ = call.answer.send((Err(failure), call.usage));
@@ -289,13 +292,19 @@ impl Driver {
         // Its own figure is the finer one: of a process that is running the kernel's may be a tick old. But it is the
         // least that was used, whatever the process says.
         let counted = measured.and_then(|us| u64::try_from(us).ok()).filter(|_| self.calls.is_empty());
-        call.usage.cpu_us = used.cpu_us.max(counted.unwrap_or(0));
+        call.usage.cpu_us = used.cpu_us.min(self.most_cpu_us()).max(counted.unwrap_or(0));
         call.usage.memory_kb = used.memory_kb;
         if self.calls.is_empty() {
             self.late_left = call.log_left;
         }
         let _ = call.answer.send((outcome, call.usage));
         Ok(())
+    }
+
+    /// More than the calls since it was last idle can have used, with whatever a kill that comes late adds: who says more
+    /// does not say the truth.
+    fn most_cpu_us(&self) -> u64 {
+        u64::try_from(self.cpu_allowed.as_micros()).unwrap_or(u64::MAX).saturating_mul(2)
     }
 
     /// Counts what comes when no call is in flight: code may go on a little after its answer, but not for ever.

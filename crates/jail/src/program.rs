@@ -28,7 +28,8 @@
 //! - `/proc/self/mountinfo` tells the paths of the host's folders that are mounted.
 //! - Before Linux has landlock's ninth interface, a socket with a path in a folder that is mounted can be connected to.
 //! - A file that is [`Content::Hidden`] shows again when somebody on the host puts another one in its place.
-//! - Without a control group the kernel's own memory, such as full sockets, counts nowhere.
+//! - Without a control group the kernel's own memory, such as full sockets, counts nowhere; nor does the CPU time of
+//!   children whose parent ignores their end.
 
 mod ballast;
 mod child;

@@ -12,6 +12,16 @@ pub struct Usage {
     pub log_bytes: u64,
 }
 
+impl Usage {
+    /// Counts another attempt at the same call.
+    pub(crate) fn add(&mut self, more: &Usage) {
+        self.cpu_us = self.cpu_us.saturating_add(more.cpu_us);
+        self.memory_kb = self.memory_kb.max(more.memory_kb);
+        self.host_calls = self.host_calls.saturating_add(more.host_calls);
+        self.log_bytes = self.log_bytes.saturating_add(more.log_bytes);
+    }
+}
+
 /// The account of one call, also of one that failed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Receipt {

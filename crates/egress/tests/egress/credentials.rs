@@ -60,6 +60,8 @@ async fn parrot() -> Server {
             "/odd" => coding = "content-encoding: rot13\r\n",
             _ => {}
         }
+        let twice = format!("content-encoding: gzip, {KEY}\r\n");
+        let coding = if path == "/twice" { &twice } else { coding };
         let head = format!(
             "HTTP/1.1 200 {KEY}\r\nx-echo: <{KEY}>\r\nx-{}: name\r\n{coding}content-length: {}\r\n\r\n",
             "k".repeat(3),
@@ -96,6 +98,17 @@ fn a_secret_goes_out_and_not_back() {
                 assert!(!body.contains(hidden) && !head.to_string().contains(hidden), "{body} {head}");
             }
         }
+    });
+}
+
+#[test]
+fn a_refusal_does_not_repeat_what_a_server_says() {
+    run(async {
+        let server = parrot().await;
+        let visit = visit_with(&[server.port], KEY, Limits::default());
+        let denied = fetch(&visit, 1, &server.url("/twice"), json!({})).await.unwrap_err();
+        assert!(denied.message.contains("more than once"), "{denied}");
+        assert!(!denied.message.to_ascii_lowercase().contains("sk_live"), "{denied}");
     });
 }
 

@@ -457,3 +457,17 @@ fn nonsense_from_inside() {
         assert!(piece(&visit, 1).await.is_err() && write(&visit, 1, "x", true).await.is_err());
     });
 }
+
+/// What is asked for in vain costs nothing, and must not hide what comes after it.
+#[test]
+fn a_host_that_is_reached_is_told_however_much_was_asked_before() {
+    run(async {
+        let server = Server::says(ok("hello")).await;
+        let visit = visit(&[server.port], Limits::default());
+        for id in 0..300 {
+            fetch(&visit, id, "http://nowhere.example/", json!({})).await.unwrap_err();
+        }
+        get(&visit, 300, &server.url("/")).await.unwrap();
+        assert_eq!(visit.hosts_reached(), ["a.example"]);
+    });
+}

@@ -11,7 +11,7 @@ use crate::quota::Admission;
 use bytes::Bytes;
 use policy::Limits;
 use registry::{AuditEvent, CallEvent, Tenant};
-use sandbox::{Answer, Code, Failure, Operation, Pool, Program, Receipt, Request};
+use sandbox::{Answer, Code, Failure, Host, Operation, Pool, Program, Receipt, Request};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, OnceLock};
@@ -110,7 +110,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         wanted,
         link: OnceLock::new(),
     });
-    let mut account = Account { app, job: &job, call: &call, start: Instant::now(), trace: Some(trace) };
+    let mut account = Account { app, job: &job, host: &host, call: &call, start: Instant::now(), trace: Some(trace) };
     let answer = match served(pool, &job, &request, &host).await {
         Ok(answer) => answer,
         Err(wanted) => {
@@ -195,6 +195,7 @@ async fn served(pool: &Pool, job: &Job, request: &Request, host: &Arc<CallHost>)
 struct Account<'a> {
     app: &'a Arc<App>,
     job: &'a Job,
+    host: &'a CallHost,
     call: &'a str,
     start: Instant,
     /// Until it is settled.
@@ -235,6 +236,8 @@ impl Account<'_> {
 
     /// For a call whose own account is lost: it is charged all the time it can have computed.
     fn end_early(&mut self, outcome: &str) {
+        // From here on nothing is reached that would not be written down.
+        self.host.visit.iter().for_each(|visit| visit.close());
         let limits = self.job.offer.sandboxed.permit.limits();
         let time_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let cpu_us = time_us.min(limits.cpu_ms * 1000);
@@ -254,6 +257,8 @@ impl Account<'_> {
         end_trace(trace, self.job, Some(self.call), outcome, cpu_us);
         event.time_us = time_us;
         event.cpu_us = cpu_us;
+        event.hosts = self.host.hosts_reached();
+        event.credentials = self.host.credentials_used();
         self.app.audit(AuditEvent::Call(event));
     }
 

@@ -1,5 +1,6 @@
 //! The headers that repeat the body, so that proxies can route without reading it. They must agree.
 
+use super::envelope;
 use super::error::RpcError;
 use super::surface::Tool;
 use base64::Engine;
@@ -47,7 +48,7 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<&serde_json::valu
         }
         Some(_) => {}
     }
-    let Some(named) = params.and_then(|raw| serde_json::from_str::<Named<'_>>(raw.get()).ok()) else { return Ok(()) };
+    let named: Named<'_> = envelope::params(params)?;
     let expected = match method {
         "tools/call" | "prompts/get" => named.name,
         "resources/read" => named.uri,

@@ -1,6 +1,7 @@
 //! A tool's `fetch`, from the isolate through the door to a real server on loopback, which only a developer's door lets it reach.
 
 use crate::host::{Client, Got, pools, start_with, tenant_at, test};
+use crate::records::lines;
 use egress::{Dev, Door, Settings as DoorSettings};
 use gateway::{Egress, Network, Settings};
 use policy::Boundary;
@@ -49,6 +50,7 @@ pub async fn upstream() -> (Heard, u16) {
 const SOURCE: &str = r#"export default { tools: {
     get: { run: async ({ url, init }) => { const r = await fetch(url, init); return { status: r.status, text: (await r.text()).slice(0, 400) }; } },
     why: { run: async ({ url }) => { try { await fetch(url); return "reached"; } catch (error) { return String(error.cause?.message ?? error.message); } } },
+    fetchThenAsk: { run: async ({ url }, ctx) => { await fetch(url); return (await ctx.elicit({ key: "who", message: "Who?", requestedSchema: { type: "object" } })).action; } },
     large: { run: async ({ url }) => (await (await fetch(url)).text()).length },
 } }"#;
 
@@ -58,6 +60,28 @@ pub async fn call(client: &Client, tool: &str, arguments: serde_json::Value) -> 
 
 pub fn text(got: &Got) -> String {
     got.result()["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+/// A call that ends with a question has reached what it has reached.
+#[test]
+fn whoever_asks_does_not_hide_where_it_has_been() {
+    test(async {
+        let port = upstream().await.1;
+        let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let host = start_with(dir.path(), Settings::default(), pools().await, Some(Arc::new(door))).await;
+        let tenant = tenant_at(&host, "acme");
+        let rule = format!("egress = [\"http://127.0.0.1:{port}\"]");
+        tenant.deploy_with("web", Boundary::Call, SOURCE, &rule).await;
+        let can = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } });
+        let arguments = json!({ "url": format!("http://127.0.0.1:{port}/") });
+        let params = json!({ "name": "fetchThenAsk", "arguments": arguments });
+        let got = tenant.at("web").modern_with("tools/call", params, can).await;
+        assert_eq!(got.result()["resultType"], "input_required", "{got:?}");
+        let line = lines(&tenant).pop().unwrap();
+        assert_eq!((&line["outcome"], &line["hosts"]), (&json!("input_required"), &json!(["127.0.0.1"])), "{line}");
+        host.shutdown().await;
+    });
 }
 
 #[test]

@@ -70,6 +70,10 @@ fn what_headers_say_must_be_what_the_body_says() {
         assert_eq!(client.json(body.clone()).await.error(), (400, -32020));
         client.set("mcp-name", "other");
         assert_eq!(client.json(body.clone()).await.error(), (400, -32020));
+        // Nor may something odd beside the name keep anybody from comparing.
+        let mut odd = body.clone();
+        odd["params"]["uri"] = json!(0);
+        assert_eq!(client.json(odd).await.error(), (200, -32602));
         client.set("mcp-name", "=?base64?ZG91YmxlX3ByaWNl?=");
         assert_eq!(client.json(body.clone()).await.status, 200);
         client.unset("mcp-protocol-version");

@@ -13,7 +13,7 @@ const SOURCE: &str = r#"export default { tools: {
 } }"#;
 
 /// The tenant's calls, oldest first.
-fn lines(tenant: &Tenant) -> Vec<Value> {
+pub fn lines(tenant: &Tenant) -> Vec<Value> {
     let filter = CallFilter { tenant: Some(tenant.name.clone()), limit: 1000, ..CallFilter::default() };
     let calls = tenant.app.registry().audit().recent(&filter).unwrap();
     calls.iter().rev().map(|call| serde_json::from_str(call.json.get()).unwrap()).collect()

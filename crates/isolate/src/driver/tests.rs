@@ -160,6 +160,30 @@ async fn a_result_above_its_own_limit_is_none() {
     assert_eq!(answer.await.expect("it is answered").0.expect_err("it is refused").code, Code::ProtocolViolation);
 }
 
+/// What a process says of itself goes on an account that all tenants are weighed by.
+#[tokio::test]
+async fn nobody_says_that_it_used_more_than_it_could() {
+    let mut rig = Rig::new();
+    let answer = rig.begin(&Arc::new(Ear::new(Manner::Refuses)));
+    let mut driver = rig.driver.take().expect("not taken yet");
+    let meta = serde_json::to_vec(&Used { cpu_us: u64::MAX, memory_kb: 1 }).expect("it serialises");
+    assert!(driver.handle(Frame { kind: Kind::Done, id: 1, meta, body: b"1".to_vec() }).is_ok());
+    let (_, usage) = answer.await.expect("it is answered");
+    assert!(usage.cpu_us <= 2 * (GRACE.as_micros() as u64 + limits().cpu_ms * 1000), "{usage:?}");
+}
+
+/// Calls that overlap without end must not put the look at the CPU clock off without end.
+#[tokio::test(start_paused = true)]
+async fn a_further_call_does_not_put_off_the_look_at_the_cpu() {
+    let mut rig = Rig::new();
+    let ear = Arc::new(Ear::new(Manner::Refuses));
+    let _first = rig.begin(&ear);
+    let due = rig.driver.as_ref().expect("not taken yet").cpu_check;
+    tokio::time::advance(Duration::from_millis(50)).await;
+    let _second = rig.begin(&ear);
+    assert_eq!(rig.driver.as_ref().expect("not taken yet").cpu_check, due);
+}
+
 /// What a call leaves running may say a little more, and no more than a call could.
 #[tokio::test]
 async fn late_words_are_dropped_and_bounded() {

@@ -68,6 +68,19 @@ impl Group {
         if percent >= there { Ok(()) } else { self.limit_cpu(percent) }
     }
 
+    /// CPU time of all that are or ever were in it, whoever waited for them; nothing where the kernel does not count it.
+    pub(crate) fn cpu(&self) -> Option<Duration> {
+        let read = |name| self.directories.iter().find_map(|path| fs::read_to_string(path.join(name)).ok());
+        match self.kind {
+            Kind::V1 => read("cpuacct.usage")?.trim().parse().ok().map(Duration::from_nanos),
+            Kind::V2 => {
+                let text = read("cpu.stat")?;
+                let used = text.lines().find_map(|line| line.strip_prefix("usage_usec "));
+                used?.parse().ok().map(Duration::from_micros)
+            }
+        }
+    }
+
     /// How many processes of the group the kernel has killed for want of memory.
     pub fn oom_kills(&self) -> Result<u64, Error> {
         let file = self.file(match self.kind {

@@ -238,6 +238,8 @@ fn find_v1(mounts: &[Mount], groups: &str) -> Result<Place, String> {
     }
     let cpu = mount("cpu").map(|mount| own(mount, "cpu")).filter(|base| writable(base));
     bases.extend(cpu.clone());
+    // Where CPU time is counted; mostly the same.
+    bases.extend(mount("cpuacct").map(|mount| own(mount, "cpuacct")).filter(|base| writable(base)));
     bases.dedup();
     Ok(Place { kind: Kind::V1, cpu: cpu.is_some(), bases })
 }

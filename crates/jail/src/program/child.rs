@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -172,7 +173,8 @@ impl Child {
 
     /// What a tree uses now; nothing for a [`super::Jail`], or when it has ended.
     pub fn usage(&self) -> Option<Usage> {
-        usage::of_all(self.processes.as_ref()?)
+        let group = self.bound.as_ref().and_then(|bound| bound.group.as_ref());
+        usage::of_all(self.processes.as_ref()?, group)
     }
 
     /// Its memory with what several processes share counted once; slower than [`Child::usage`], which counts such memory
@@ -228,7 +230,7 @@ impl Child {
         let mut pages = 0;
         let mut next = 0;
         while let Some(&pid) = processes.get(next) {
-            pages += resident(pid).unwrap_or(0);
+            pages += resident(pid);
             next += 1;
             if processes.len() < TREE_MAX {
                 processes.extend(children(pid));
@@ -297,6 +299,10 @@ fn children(pid: i32) -> Vec<i32> {
     listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-fn resident(pid: i32) -> Option<u64> {
-    fs::read_to_string(format!("/proc/{pid}/statm")).ok()?.split_whitespace().nth(1)?.parse().ok()
+/// Pages. Of a process whose first thread has ended only the others tell.
+fn resident(pid: i32) -> u64 {
+    let of_one = |thread: PathBuf| -> Option<u64> {
+        fs::read_to_string(thread.join("statm")).ok()?.split_whitespace().nth(1)?.parse().ok()
+    };
+    usage::of_threads(Path::new(&format!("/proc/{pid}"))).filter_map(of_one).max().unwrap_or(0)
 }

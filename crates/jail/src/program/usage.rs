@@ -7,6 +7,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::cgroup::Group;
+
 /// Longer lists are cut off; the bound on processes is far below.
 const MOST: usize = 4096;
 
@@ -16,16 +18,17 @@ pub struct Usage {
     /// Processes, with the one that is ours.
     pub processes: u64,
     pub threads: u64,
-    /// Memory of its own and shared memory, in bytes; what processes share after a fork counts for each. Files that are
-    /// only mapped do not count, nor do scratch folders, which have their own bounds.
+    /// Memory of its own and shared memory, in bytes, resident or in swap; what processes share after a fork counts for
+    /// each. Files that are only mapped do not count, nor do scratch folders, which have their own bounds.
     pub memory_bytes: u64,
     /// CPU time of all that live, and of all who ended and were waited for. A parent that ignores the end of its
-    /// children loses theirs.
+    /// children loses theirs, unless a control group counts.
     pub cpu: Duration,
 }
 
-/// Nothing when none is left.
-pub(super) fn of_all(processes: &OwnedFd) -> Option<Usage> {
+/// Nothing when none is left. A control group knows the CPU time of all, also of children that nobody waited for.
+pub(super) fn of_all(processes: &OwnedFd, group: Option<&Group>) -> Option<Usage> {
+    let of_group = group.and_then(Group::cpu);
     let mut sum = Usage::default();
     for process in list(processes)? {
         // It may have ended since.
@@ -35,21 +38,44 @@ pub(super) fn of_all(processes: &OwnedFd) -> Option<Usage> {
         sum.processes += 1;
         let threads = number(&status, "Threads:");
         sum.threads += threads;
-        sum.memory_bytes += (number(&status, "RssAnon:") + number(&status, "RssShmem:")) << 10;
-        let [own, of_children] =
-            cpu_ticks(&stat).map(|ticks| Duration::from_secs_f64(ticks as f64 / ticks_per_second()));
-        sum.cpu += own.max(precise_cpu(&process, threads)) + of_children;
+        sum.memory_bytes += resident(&process, &status) << 10;
+        if of_group.is_none() {
+            let [own, of_children] =
+                cpu_ticks(&stat).map(|ticks| Duration::from_secs_f64(ticks as f64 / ticks_per_second()));
+            sum.cpu += own.max(precise_cpu(&process, threads)) + of_children;
+        }
     }
+    sum.cpu += of_group.unwrap_or_default();
     (sum.processes > 0).then_some(sum)
 }
 
 pub(super) fn proportional(processes: &OwnedFd) -> Option<u64> {
     let each = list(processes)?.into_iter().map(|process| match beginning(&process.join("smaps_rollup")) {
-        Some(rollup) => number(&rollup, "Pss_Anon:") + number(&rollup, "Pss_Shmem:"),
-        // The first process lets nobody look that closely; it has next to nothing.
-        None => beginning(&process.join("status")).map_or(0, |status| number(&status, "RssAnon:")),
+        Some(rollup) => number(&rollup, "Pss_Anon:") + number(&rollup, "Pss_Shmem:") + number(&rollup, "SwapPss:"),
+        // The first process lets nobody look that closely, nor does one whose first thread has ended.
+        None => beginning(&process.join("status")).map_or(0, |status| resident(&process, &status)),
     });
     Some(each.sum::<u64>() << 10)
+}
+
+/// KiB of a process with this status. What was put out to swap is held as well.
+fn resident(process: &Path, status: &str) -> u64 {
+    let held = |status: &str| ["RssAnon:", "RssShmem:", "VmSwap:"].map(|name| number(status, name)).iter().sum();
+    if status.contains("\nRssAnon:") {
+        return held(status);
+    }
+    // The kernel shows no memory of a process whose first thread has ended, and the others go on with all of it.
+    of_threads(process)
+        .filter_map(|thread| beginning(&thread.join("status")))
+        .map(|status| held(&status))
+        .max()
+        .unwrap_or(0)
+}
+
+/// Where the kernel tells of each thread.
+pub(super) fn of_threads(process: &Path) -> impl Iterator<Item = PathBuf> {
+    let threads = fs::read_dir(process.join("task")).into_iter().flatten().filter_map(Result::ok);
+    threads.take(MOST).map(|thread| thread.path())
 }
 
 fn list(processes: &OwnedFd) -> Option<Vec<PathBuf>> {
@@ -88,10 +114,7 @@ fn precise_cpu(process: &Path, threads: u64) -> Duration {
         |folder: &Path| -> Option<u64> { beginning(&folder.join("schedstat"))?.split(' ').next()?.parse().ok() };
     let nanoseconds = match threads {
         1 => of_one(process).unwrap_or(0),
-        _ => {
-            let each = fs::read_dir(process.join("task")).into_iter().flatten().filter_map(Result::ok).take(MOST);
-            each.filter_map(|thread| of_one(&thread.path())).fold(0, u64::saturating_add)
-        }
+        _ => of_threads(process).filter_map(|thread| of_one(&thread)).fold(0, u64::saturating_add),
     };
     Duration::from_nanos(nanoseconds)
 }

@@ -88,6 +88,8 @@ const CASES: &[Case] = cases![
     BOTH tree_bounds::cannot_multiply_without_bound,
     BOTH tree_bounds::end_when_they_take_too_much_memory,
     BOTH tree_bounds::are_measured_as_a_whole,
+    BOTH tree_bounds::are_measured_when_their_first_thread_has_ended,
+    ROOT tree_bounds::pay_for_children_that_nobody_waits_for,
     ROOT tree_bounds::have_their_share_of_the_cpu_when_they_are_told,
     BOTH tree_bounds::leave_neither_zombies_nor_daemons,
     BOTH tree_bounds::are_asked_to_end,

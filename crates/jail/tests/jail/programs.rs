@@ -168,6 +168,9 @@ pub fn end_at_their_limits() {
     assert_eq!(code(end), Some(128 + libc::SIGKILL));
     let (said, wailed, end) = hear(yard.start("eat", LIMITS), 64 * MIB);
     assert_eq!(end, End::TooLarge, "{said}{wailed}");
+    // Of a process whose first thread has ended the kernel shows nothing but the others.
+    let (said, wailed, end) = hear(yard.start("eat behind", LIMITS), 64 * MIB);
+    assert_eq!(end, End::TooLarge, "{said}{wailed}");
     // The kernel's own limit refuses what the watch would not see in time.
     let (said, wailed, end) = hear(yard.start("eat", Limits { data_bytes: 128 * MIB, ..LIMITS }), u64::MAX);
     assert!(code(end) > Some(128) && wailed.contains("memory allocation"), "{end:?}{said}{wailed}");
@@ -260,6 +263,15 @@ pub fn need_user_namespaces_unless_root_starts_them() {
     }
 }
 
+fn eat() {
+    let mut eaten: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..400 {
+        eaten.push(vec![1; MIB as usize]);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::hint::black_box(&eaten);
+}
+
 pub fn probe(name: &str) -> ExitCode {
     match name {
         "echo" => {
@@ -273,13 +285,14 @@ pub fn probe(name: &str) -> ExitCode {
         "spin" => loop {
             std::hint::spin_loop();
         },
-        "eat" => {
-            let mut eaten: Vec<Vec<u8>> = Vec::new();
-            for _ in 0..400 {
-                eaten.push(vec![1; MIB as usize]);
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            std::hint::black_box(&eaten);
+        "eat" => eat(),
+        "eat behind" => {
+            std::thread::spawn(|| {
+                eat();
+                std::process::exit(0);
+            });
+            // SAFETY: takes a number only. It ends this thread alone.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
         }
         "threads" => {
             let more = || std::thread::Builder::new().spawn(|| std::thread::sleep(Duration::from_secs(5))).ok();

@@ -123,6 +123,54 @@ os.write(1, b'!'); time.sleep(600)
     assert_eq!(child.usage(), None);
 }
 
+/// The kernel then shows no memory of the process itself, and the other threads go on with all of it.
+pub fn are_measured_when_their_first_thread_has_ended() {
+    let ground = Ground::new();
+    let hides = r#"
+import ctypes, os, threading, time
+libc, first = ctypes.CDLL(None), os.getpid()
+def go_on():
+    while open(f'/proc/{first}/stat').read().rsplit(') ')[1][0] != 'Z': time.sleep(0.01)
+    hoard = bytearray(os.urandom(4096)) * (96 << 8)
+    os.write(1, b'!'); time.sleep(600)
+threading.Thread(target=go_on).start()
+libc.syscall(60, 0)
+"#;
+    let mut child = python(&ground.tree(), None, hides);
+    await_word(&mut child, "!");
+    let (usage, shared) = (child.usage().expect("a usage"), child.proportional_memory().expect("a usage"));
+    assert!(usage.memory_bytes > 96 * MIB, "{usage:?}");
+    assert!(shared > 96 * MIB, "{shared}");
+    drop(child);
+    let (end, said) = hear_with(python(&ground.tree(), None, hides), 64 * MIB);
+    assert_eq!(end, End::TooLarge, "{said}");
+}
+
+/// The kernel adds what a child used to its parent's account only when somebody waits for it. A control group counts all.
+pub fn pay_for_children_that_nobody_waits_for() {
+    let Some(manager) = groups() else { skip("there are no control groups here") };
+    let ground = Ground::new();
+    let mut child = python(
+        &ground.tree(),
+        Some(&manager),
+        r#"
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(20):
+    if os.fork() == 0:
+        end = time.process_time() + 0.03
+        while time.process_time() < end: pass
+        os._exit(0)
+    try: os.wait()
+    except ChildProcessError: pass
+os.write(1, b'!'); time.sleep(600)
+"#,
+    );
+    await_word(&mut child, "!");
+    let usage = child.usage().expect("a usage");
+    assert!(usage.cpu >= Duration::from_millis(500), "{usage:?}");
+}
+
 /// A program may have all there is while it gets ready, and its share from then on.
 pub fn have_their_share_of_the_cpu_when_they_are_told() {
     let Some(manager) = groups().filter(|manager| manager.limits_cpu()) else {

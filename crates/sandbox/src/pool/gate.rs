@@ -195,9 +195,10 @@ impl Seat {
         lock(&self.held).turn.as_ref().map(|turn| turn.since.elapsed())
     }
 
-    /// What a call used of the CPU; who used more than its turns pays for that.
+    /// What an attempt at a call used of the CPU; who used more than its turns pays for that.
     pub(super) fn used(&self, cpu: Duration) {
-        lock(&self.held).cpu = cpu;
+        let mut held = lock(&self.held);
+        held.cpu = held.cpu.saturating_add(cpu);
     }
 
     /// Leaves for good, also while something still holds the seat.

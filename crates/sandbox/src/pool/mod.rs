@@ -102,15 +102,16 @@ impl Pool {
             waited.get_or_insert_with(|| start.elapsed());
             let within = Duration::from_millis(limits.time_ms);
             let mut unanswered = Unanswered((deployment.permit.boundary() == Boundary::Call).then_some(counts));
-            let (outcome, used) = stint::run(&seat.0, &*compartment, request, host.clone(), within, pace).await;
+            let (outcome, used, connected) =
+                stint::run(&seat.0, &*compartment, request, host.clone(), within, pace).await;
             unanswered.0 = None;
-            *usage = used;
+            usage.add(&used);
             let lost = outcome.as_ref().is_err_and(|failure| failure.code == Code::CompartmentLost);
             if lost {
                 plot.doubt_spares();
             }
             plot.give_back(compartment);
-            if !lost || usage.host_calls > 0 || attempt == ATTEMPTS {
+            if !lost || usage.host_calls > 0 || connected || attempt == ATTEMPTS {
                 return outcome;
             }
         }

@@ -71,6 +71,9 @@ struct Shared {
 /// Spares of one deployment that grow at once. Its zygote makes one at a time anyway.
 const GROWERS: usize = 2;
 
+/// Seeds that may be lost one after the other before a rest.
+const MOST_LOST: u32 = 3;
+
 /// A call on its way through a plot; as long as there is one, the plot is in use.
 pub(super) struct Visit<'a>(&'a Plot);
 
@@ -267,8 +270,11 @@ impl Plot {
                 let times = planted.trouble.as_ref().map_or(0, |t| t.times) + 1;
                 let pause = Duration::from_millis(250 << times.min(8));
                 let own_fault = matches!(failure.code, Code::InitFailed | Code::InitLimit | Code::SurfaceDrift);
-                planted.trouble =
-                    own_fault.then(|| Trouble { failure: failure.clone(), times, retry_at: Instant::now() + pause });
+                let lost = failure.code == Code::CompartmentLost;
+                // A server can make its end look like somebody else's doing, so that is believed a few times only.
+                let pause = if own_fault || times > MOST_LOST { pause } else { Duration::ZERO };
+                let retry_at = Instant::now() + pause;
+                planted.trouble = (own_fault || lost).then(|| Trouble { failure: failure.clone(), times, retry_at });
                 planted.seed = None;
                 Err(failure)
             }

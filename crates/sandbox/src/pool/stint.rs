@@ -14,6 +14,7 @@ use bytes::Bytes;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ pub(super) struct Pace {
     pub(super) patience: Duration,
 }
 
-/// Serves one call in this compartment.
+/// Serves one call in this compartment. Also gives whether it made a connection: then something may have happened outside.
 pub(super) async fn run(
     seat: &Arc<Seat>,
     compartment: &dyn Compartment,
@@ -42,12 +43,13 @@ pub(super) async fn run(
     host: Arc<dyn Host>,
     within: Duration,
     pace: Pace,
-) -> (Result<Bytes, Failure>, Usage) {
-    let asked = Arc::new(Asked { host, seat: seat.clone(), patience: pace.patience });
-    let mut call = pin!(compartment.call(request, asked, within));
+) -> (Result<Bytes, Failure>, Usage, bool) {
+    let connected = AtomicBool::new(false);
+    let asked = Arc::new(Asked { host, seat: seat.clone(), patience: pace.patience, connected });
+    let mut call = pin!(compartment.call(request, asked.clone(), within));
     let mut looks = Looks { seen: Duration::ZERO, without: Duration::ZERO, stepped_back: false };
     let mut pause = FIRST_LOOK;
-    let answer = loop {
+    let (outcome, usage) = loop {
         match tokio::time::timeout(pause, call.as_mut()).await {
             Ok(answer) => break answer,
             Err(_) => {
@@ -58,8 +60,8 @@ pub(super) async fn run(
             }
         }
     };
-    seat.used(Duration::from_micros(answer.1.cpu_us));
-    answer
+    seat.used(Duration::from_micros(usage.cpu_us));
+    (outcome, usage, asked.connected.load(Ordering::Relaxed))
 }
 
 struct Looks {
@@ -102,6 +104,8 @@ struct Asked {
     host: Arc<dyn Host>,
     seat: Arc<Seat>,
     patience: Duration,
+    /// Whether a connection was made.
+    connected: AtomicBool,
 }
 
 impl Host for Asked {
@@ -129,6 +133,7 @@ impl Host for Asked {
     }
 
     fn connection(&self, stream: Box<dyn Stream>) -> Future<'static, ()> {
+        self.connected.store(true, Ordering::Relaxed);
         self.host.connection(stream)
     }
 

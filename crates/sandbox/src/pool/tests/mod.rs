@@ -1,6 +1,7 @@
 //! The pool over a wall of cardboard, in virtual time: seconds of load pass in no time, and to the millisecond.
 
 mod line;
+mod lost;
 mod places;
 mod shares;
 mod turns;

@@ -1,7 +1,7 @@
 //! A wall whose calls only take time.
 
 use crate::{
-    Answer, Compartment, Deployment, Failure, Future, Growth, Host, HostCall, HostRefusal, HostReply, LogLine,
+    Answer, Code, Compartment, Deployment, Failure, Future, Growth, Host, HostCall, HostRefusal, HostReply, LogLine,
     Operation, Pool, PoolSettings, Program, Request, Seed, Usage, Wall,
 };
 use bytes::Bytes;
@@ -23,6 +23,10 @@ pub(super) enum Work {
     Ask(Duration),
     /// Waits for a timer, then computes.
     SleepThenCompute(Duration, Duration),
+    /// Computes, and is lost.
+    Lose(Duration),
+    /// Makes a connection before that.
+    ConnectAndLose(Duration),
 }
 
 #[derive(Default)]
@@ -36,6 +40,7 @@ pub(super) struct Seen {
     pub(super) stepped_back: AtomicUsize,
     pub(super) planting: AtomicUsize,
     pub(super) most_planting: AtomicUsize,
+    pub(super) planted: AtomicUsize,
 }
 
 fn rise(now: &AtomicUsize, most: &AtomicUsize) {
@@ -55,11 +60,13 @@ pub(super) struct Cardboard {
     pub(super) seen: Arc<Seen>,
     pub(super) plant: Duration,
     pub(super) grow: Duration,
+    /// Whatever is planted is lost.
+    pub(super) loses_seeds: bool,
 }
 
 impl Cardboard {
     pub(super) fn new() -> Cardboard {
-        Cardboard { seen: Arc::default(), plant: Duration::ZERO, grow: Duration::ZERO }
+        Cardboard { seen: Arc::default(), plant: Duration::ZERO, grow: Duration::ZERO, loses_seeds: false }
     }
 
     pub(super) fn pool(self, settings: PoolSettings) -> (Arc<Pool>, Arc<Seen>) {
@@ -78,6 +85,10 @@ impl Wall for Cardboard {
             rise(&self.seen.planting, &self.seen.most_planting);
             let _lowered = Lowered(&self.seen.planting);
             tokio::time::sleep(self.plant).await;
+            self.seen.planted.fetch_add(1, Ordering::SeqCst);
+            if self.loses_seeds {
+                return Err(Failure::new(Code::CompartmentLost, "lost"));
+            }
             let Program::Module { source, .. } = &deployment.program else { panic!("the test's own") };
             let works: Vec<u64> = serde_json::from_slice(source).expect("the test's own");
             let time = |index: usize| Duration::from_micros(works[index]);
@@ -85,6 +96,8 @@ impl Wall for Cardboard {
                 0 => Work::Compute(time(1)),
                 1 => Work::Sleep(time(1)),
                 2 => Work::Ask(time(1)),
+                4 => Work::Lose(time(1)),
+                5 => Work::ConnectAndLose(time(1)),
                 _ => Work::SleepThenCompute(time(1), time(2)),
             };
             let surface = RawValue::from_string("{}".to_owned()).expect("JSON");
@@ -151,8 +164,17 @@ impl Compartment for Carton {
                     host.call(call).await.expect("a patient host");
                 }
                 Work::SleepThenCompute(sleep, compute) => tokio::time::sleep(sleep + compute).await,
+                Work::Lose(time) => tokio::time::sleep(time).await,
+                Work::ConnectAndLose(time) => {
+                    host.connection(Box::new(tokio::io::empty())).await;
+                    tokio::time::sleep(time).await;
+                }
             }
             usage.cpu_us = self.cpu_time().unwrap_or_default().as_micros() as u64;
+            usage.log_bytes = 1;
+            if matches!(self.work, Work::Lose(_) | Work::ConnectAndLose(_)) {
+                return (Err(Failure::new(Code::CompartmentLost, "lost")), usage);
+            }
             (Ok(Bytes::from_static(b"1")), usage)
         })
     }
@@ -164,7 +186,7 @@ impl Compartment for Carton {
     fn cpu_time(&self) -> Option<Duration> {
         let elapsed = self.began.lock().expect("no panic under it").map(|began| began.elapsed()).unwrap_or_default();
         Some(match self.work {
-            Work::Compute(_) => elapsed,
+            Work::Compute(_) | Work::Lose(_) | Work::ConnectAndLose(_) => elapsed,
             Work::Sleep(_) | Work::Ask(_) => Duration::ZERO,
             Work::SleepThenCompute(sleep, _) => elapsed.saturating_sub(sleep),
         })
@@ -222,6 +244,8 @@ pub(super) fn server_with(tenant: &str, work: Work, boundary: Boundary) -> Arc<D
         Work::Sleep(time) => vec![1, time.as_micros()],
         Work::Ask(time) => vec![2, time.as_micros()],
         Work::SleepThenCompute(sleep, compute) => vec![3, sleep.as_micros(), compute.as_micros()],
+        Work::Lose(time) => vec![4, time.as_micros()],
+        Work::ConnectAndLose(time) => vec![5, time.as_micros()],
     };
     let ask = Ask { boundary, ..Ask::default() };
     Arc::new(Deployment {
