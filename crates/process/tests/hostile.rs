@@ -13,10 +13,27 @@ fn server(what: &str) -> Server {
 
 #[tokio::test]
 async fn floods_end_at_the_log_limit() {
-    for what in ["flood", "noise", "pings"] {
+    for what in ["flood", "noise", "pings", "empties"] {
         let failure = fails(server(what)).await;
         assert_eq!(failure.code, Code::LogLimit, "{what}: {failure}");
     }
+}
+
+#[tokio::test]
+async fn who_hangs_up_with_its_answer_is_charged_all_the_same() {
+    let (pool, deployment) = (pool(), server("parting").boundary(Boundary::Call).deploy());
+    let answer = ask(&pool, &deployment, &tool("run", &json!({})), &Ear::named("nobody")).await;
+    assert_eq!(support::value(&answer.outcome.expect("it answers first")), "farewell");
+    assert!(answer.receipt.cpu_us > 200_000, "{:?}", answer.receipt);
+}
+
+/// It is tried again as one that is innocent would be, and pays for each time.
+#[tokio::test]
+async fn who_seems_to_be_lost_is_charged_for_each_attempt() {
+    let (pool, deployment) = (pool(), server("lost").boundary(Boundary::Call).deploy());
+    let answer = ask(&pool, &deployment, &tool("run", &json!({})), &Ear::named("nobody")).await;
+    assert_eq!(answer.outcome.expect_err("it never answers").code, Code::CompartmentLost);
+    assert!(answer.receipt.cpu_us > 500_000, "{:?}", answer.receipt);
 }
 
 #[tokio::test]

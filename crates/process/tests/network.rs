@@ -198,6 +198,30 @@ async fn a_secret_arrives_and_is_not_in_the_jail() {
     }
 }
 
+/// Agents that a server makes itself, and plain TLS, go the same way; what it sends by means of its own is left to it.
+#[tokio::test]
+async fn node_uses_the_proxy_whoever_connects() {
+    let Some((_, server)) = servers().into_iter().find(|(language, _)| *language == "node") else { return };
+    let (plain, secure) = (Upstream::plain().await, Upstream::secure().await);
+    let authority = Arc::new(Authority::new().unwrap());
+    let program = start(networked(Some(&authority)), &server).await;
+    for (upstream, scheme, ways) in [(&plain, "http", &["agent"][..]), (&secure, "https", &["agent", "secure"])] {
+        let origin = format!("{scheme}://a.example:{}", upstream.port);
+        let host = Outside::new(upstream.door().visit(bound(&[&origin], &origin)), Some(authority.clone()));
+        for way in ways {
+            let got = ask(&program, json!({ "do": way, "url": format!("{origin}/{way}") }), &host).await;
+            assert_eq!(got["status"], 200, "{way}, {scheme}: {got}");
+            assert!(upstream.seen().iter().any(|asked| asked.contains(&format!("/{way}"))), "{way}: {got}");
+            let other = format!("{scheme}://b.example:{}/", upstream.port);
+            let refused = ask(&program, json!({ "do": way, "url": other }), &host).await;
+            assert!(refused["status"] == 403 || refused["error"].is_string(), "{way}, {scheme}: {refused}");
+        }
+    }
+    let host = outside(&plain, pass(&[&format!("http://a.example:{}", plain.port)]));
+    let own = ask(&program, json!({ "do": "own", "url": "https://a.example/" }), &host).await;
+    assert!(own["error"].as_str().is_some_and(|error| error.contains("sent by its own")), "{own}");
+}
+
 #[tokio::test]
 async fn who_is_given_no_network_has_none() {
     let mut server = Server::new("network.py", &[]);

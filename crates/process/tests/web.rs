@@ -86,6 +86,7 @@ async fn what_has_no_end_is_not_read_to_its_end() {
         ("endless_event", "a message of more than"),
         ("endless_body", "a message of more than"),
         ("comments", "fills its stream"),
+        ("strange_kinds", "fills its stream"),
     ] {
         let failure = fails(server(kind)).await;
         assert_eq!(failure.code, Code::ProtocolViolation, "{kind}: {failure}");

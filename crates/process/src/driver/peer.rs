@@ -95,7 +95,7 @@ impl Peer {
         call: NewCall,
         work: impl FnOnce(u64) -> W,
     ) -> Result<(T, Usage), Answer> {
-        let (call, over) = call.observed();
+        let (call, mut over) = call.observed();
         let (number, numbered) = oneshot::channel();
         let limits = call.limits.clone();
         let lost = || Answer::lost(&limits);
@@ -110,10 +110,15 @@ impl Peer {
                 leaving.call = None;
                 let (usage, used) = oneshot::channel();
                 let sent = self.orders.send(Order::Finish(number, usage)).await;
-                let usage = if sent.is_ok() { used.await.unwrap_or_default() } else { Usage::default() };
+                let used = if sent.is_ok() { used.await.ok() } else { None };
+                // A program that ended with its answer was accounted for at its end.
+                let usage = match used {
+                    Some(usage) => usage,
+                    None => over.await.map(|ended| ended.usage).unwrap_or_default(),
+                };
                 Ok((done, usage))
             }
-            ended = over => {
+            ended = &mut over => {
                 leaving.call = None;
                 Err(ended.unwrap_or_else(|_| lost()))
             }

@@ -62,11 +62,9 @@ async fn converse(
 }
 
 async fn hear(stream: &mut Stream<'_>, ear: &mpsc::Sender<Heard>) -> Result<(), Trouble> {
-    while let Some(event) = stream.next().await? {
-        if event.kind == "message" {
-            // The driver is gone when the program is.
-            let _ = ear.send(Heard::Said(event.data)).await;
-        }
+    while let Some(message) = stream.next_message().await? {
+        // The driver is gone when the program is.
+        let _ = ear.send(Heard::Said(message)).await;
     }
     Ok(())
 }

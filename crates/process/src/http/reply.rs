@@ -121,6 +121,17 @@ pub(super) struct Stream<'a> {
 }
 
 impl Stream<'_> {
+    /// The next message; none at the end. What is of another kind says nothing to us.
+    pub(super) async fn next_message(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+        while let Some(event) = self.next().await? {
+            if event.kind == "message" {
+                return Ok(Some(event.data));
+            }
+            self.events.idle_bytes += event.data.len();
+        }
+        Ok(None)
+    }
+
     /// The next event; none at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Event>, Trouble> {
         loop {

@@ -187,12 +187,9 @@ impl Talk {
 
     /// Hands on the messages of a stream until its end, or the answer to this request. Whether that was there.
     async fn pass_on(&self, stream: &mut Stream<'_>, id: Option<u64>, greeting: bool) -> Result<bool, Trouble> {
-        while let Some(event) = stream.next().await? {
-            if event.kind != "message" {
-                continue;
-            }
-            let answered = id.is_some_and(|id| answers(&event.data, id));
-            self.say(event.data, greeting && answered).await;
+        while let Some(message) = stream.next_message().await? {
+            let answered = id.is_some_and(|id| answers(&message, id));
+            self.say(message, greeting && answered).await;
             if answered {
                 return Ok(true);
             }

@@ -58,7 +58,8 @@ struct Wire<'a> {
 pub(crate) fn read(line: &[u8]) -> Option<Vec<Message>> {
     let text = std::str::from_utf8(line).ok()?.trim_ascii();
     if text.starts_with('[') {
-        let all: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+        // One with nothing in it would cost nothing.
+        let all = serde_json::from_str::<Vec<&RawValue>>(text).ok().filter(|all| !all.is_empty())?;
         return all.into_iter().map(|one| read_one(one.get())).collect();
     }
     read_one(text).map(|message| vec![message])

@@ -29,6 +29,32 @@ def pings(server, number, given, params):
         send({"id": 1, "method": "ping"})
 
 
+def empties(server, number, given, params):
+    """Batches with nothing in them."""
+    while True:
+        write("[]\n" * 64)
+
+
+def compute(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def parting(server, number, given, params):
+    """Hangs up together with its answer, before anybody asks what it used."""
+    compute(0.3)
+    server.give(number, "farewell")
+    os.close(1)
+    forever()
+
+
+def lost(server, number, given, params):
+    """Ends as if somebody else had killed it."""
+    compute(0.2)
+    os._exit(137)
+
+
 def half(server, number, given, params):
     write('{"jsonrpc":"2.0","id":%d,"result":{"content":[' % number)
     forever()

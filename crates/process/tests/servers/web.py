@@ -200,6 +200,12 @@ def comments(handler, message):
         handler.wfile.write(b": listen to me\n" * 1000)
 
 
+def strange_kinds(handler, message):
+    handler.events()
+    while True:
+        handler.wfile.write(b"event: chatter\ndata: " + b"x" * 32000 + b"\n\n")
+
+
 def redirect(handler, message):
     handler.head(307, ("Location", f"http://127.0.0.1:{PORT}/other"), ("Content-Length", "0"))
 
