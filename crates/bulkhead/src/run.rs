@@ -32,6 +32,9 @@ pub struct Run {
     /// A host that it may reach: `api.example.com`, `*.example.com`, or a base URL; may be repeated
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
+    /// A port of a host, for what does not go through a proxy: `localhost:5432`, `db.example.com:3306`; may be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    tcp: Vec<String>,
     /// A variable of your environment that it sees, or `NAME=VALUE`; may be repeated
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
@@ -53,6 +56,9 @@ pub struct Run {
     /// No network, not even for installing
     #[arg(long)]
     offline: bool,
+    /// Run the scripts that the package has for its installation, in the jail of the installer
+    #[arg(long)]
+    scripts: bool,
     /// Install the package anew
     #[arg(long)]
     refresh: bool,
@@ -88,7 +94,7 @@ impl Run {
         done.unwrap_or_else(|error| {
             let exit = match &error {
                 Error::Jail(_) | Error::Confine(_) | Error::Door(_) | Error::Relay(_) => FAULT,
-                Error::NoCommand | Error::Variable(_) | Error::Rule(_) | Error::Limit(_) => USAGE,
+                Error::NoCommand | Error::Variable(_) | Error::Rule(_) | Error::Tcp(_) | Error::Limit(_) => USAGE,
                 _ => REFUSED,
             };
             let hint = (exit == FAULT).then_some("`bulkhead doctor` says what this machine offers");
@@ -102,6 +108,7 @@ impl Run {
             ro: self.ro.clone(),
             rw: self.rw.clone(),
             allow: self.allow.clone(),
+            tcp: self.tcp.clone(),
             env: self.env.clone(),
             limits: Limits {
                 memory_mb: self.memory_mb,
@@ -112,6 +119,8 @@ impl Run {
             no_profile: self.no_profile,
             offline: self.offline,
             refresh: self.refresh,
+            scripts: self.scripts,
+            interpreter: None,
             explain: self.explain,
         }
     }
@@ -166,7 +175,7 @@ impl Run {
             list.iter().flat_map(|word| [flag.to_owned(), word.clone()]).collect::<Vec<_>>()
         };
         let mut flags = [paths("--ro", &self.ro), paths("--rw", &self.rw)].concat();
-        flags.extend([words("--allow", &self.allow), words("--env", &self.env)].concat());
+        flags.extend([words("--allow", &self.allow), words("--tcp", &self.tcp), words("--env", &self.env)].concat());
         flags.extend(self.no_profile.then(|| "--no-profile".to_owned()));
         Wrap {
             program: program.unwrap_or_else(|_| "bulkhead".to_owned()),

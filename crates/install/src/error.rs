@@ -15,6 +15,8 @@ pub enum Error {
     NotInstalled(String),
     #[error("`{package}` could not be installed: {why}")]
     Install { package: String, why: String },
+    #[error("`{package}` is not for {}: {why}", interpreter.display())]
+    Interpreter { package: String, interpreter: PathBuf, why: String },
     #[error("`{package}` has no program to run: {why}")]
     NothingToRun { package: String, why: String },
     #[error("`{}` cannot be used", path.display())]

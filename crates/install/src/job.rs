@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::ground::{HOME, PACKAGE, PROXY_PORT, TMP, ground, host};
+use crate::ground::{HOME, PACKAGE, PROXY_PORT, ground, host};
 use crate::registry::Registry;
 use crate::stage;
 use crate::toolchain::{self, Found};
@@ -13,6 +13,7 @@ use jail::program::{Bounds, Child, Content, Mount, Tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::lchown;
@@ -28,16 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(100);
 const LOOK_AT_DISK: Duration = Duration::from_secs(2);
 const MEMORY: u64 = 2 << 30;
-/// Room in the home and in `/tmp`; sources are compiled in the latter.
-const HOME_BYTES: u64 = 64 << 20;
-const TMP_BYTES: u64 = 256 << 20;
-const BUILD_BYTES: u64 = 1 << 30;
+/// Room in the home and in `/tmp`, in memory. What is large goes to the disk, below [`stage::CACHE`].
+const SCRATCH_BYTES: u64 = 64 << 20;
 /// What an installer may write at most into one file.
 const FILE_BYTES: u64 = 1 << 30;
 /// The output of an installer that is kept.
 const OUTPUT: u64 = 1 << 20;
 /// Lines of it that are shown, from its beginning and from its end.
 const SAID: usize = 5;
+/// Of a line, in characters: some list all versions there ever were.
+const LINE: usize = 300;
 
 /// A run of an installer.
 pub(crate) struct Job<'a> {
@@ -68,8 +69,15 @@ impl<'a> Job<'a> {
         groups: Option<Arc<Manager>>,
         arguments: &[&str],
     ) -> Result<String, Error> {
-        if rustix::process::geteuid().is_root() {
-            lchown(stage, Some(NOBODY), Some(NOBODY)).map_err(Error::path(stage))?;
+        let theirs = |path: &Path| match rustix::process::geteuid().is_root() {
+            true => lchown(path, Some(NOBODY), Some(NOBODY)).map_err(Error::path(path)),
+            false => Ok(()),
+        };
+        theirs(stage)?;
+        // Another job may have left it, or something else in its place, which is theirs already.
+        let cache = stage.join(stage::CACHE);
+        if fs::create_dir(&cache).is_ok() {
+            theirs(&cache)?;
         }
         let tree = self.tree(stage);
         let program = self.found.program.to_string_lossy().into_owned();
@@ -94,7 +102,11 @@ impl<'a> Job<'a> {
 
     fn why(&self, output: &str, errors: &str) -> String {
         let said = if errors.trim().is_empty() { output } else { errors };
-        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let short = |line: &str| match line.char_indices().nth(LINE) {
+            Some((at, _)) => format!("{} …", &line[..at]),
+            None => line.to_owned(),
+        };
+        let lines: Vec<String> = said.lines().map(str::trim).filter(|line| !line.is_empty()).map(short).collect();
         // Some say why at first, some at last.
         let both = lines.len().saturating_sub(SAID).max(SAID.min(lines.len()));
         let said = [&lines[..SAID.min(lines.len())], &lines[both..]].concat().join(" / ");
@@ -108,7 +120,7 @@ impl<'a> Job<'a> {
 
     fn tree(&self, stage: &Path) -> Tree {
         let executable = self.runs_code;
-        let mut mounts = ground(HOME_BYTES, if executable { BUILD_BYTES } else { TMP_BYTES }, executable);
+        let mut mounts = ground(SCRATCH_BYTES, SCRATCH_BYTES, executable);
         let settings = self.registry.settings.iter().map(|line| format!("{line}\n")).collect::<String>();
         let npmrc = Content::Text { bytes: settings.into_bytes() };
         mounts.push(Mount { target: format!("{HOME}/.npmrc").into(), content: npmrc });
@@ -137,6 +149,13 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Where the interpreter's own headers are. Otherwise native code that is compiled would have them fetched.
+    fn headers(&self) -> Option<String> {
+        let above = self.found.folders.iter().filter_map(|bin| bin.parent());
+        let folder = above.chain([Path::new("/usr")]).find(|folder| folder.join("include/node/node.h").is_file())?;
+        folder.to_str().map(str::to_owned)
+    }
+
     fn variables(&self) -> BTreeMap<String, String> {
         let folders = self.found.folders.iter().map(|folder| folder.to_string_lossy().into_owned());
         let path: Vec<String> = folders.chain(["/usr/local/bin", "/usr/bin", "/bin"].map(str::to_owned)).collect();
@@ -145,7 +164,8 @@ impl<'a> Job<'a> {
             ("PATH", path.join(":")),
             ("HOME", HOME.into()),
             ("LANG", "C.UTF-8".into()),
-            ("TMPDIR", TMP.into()),
+            // Packages are unpacked there before they are moved to their place, and sources are compiled there.
+            ("TMPDIR", format!("{PACKAGE}/{}", stage::CACHE)),
             ("npm_config_cache", format!("{PACKAGE}/{}", stage::CACHE)),
             ("npm_config_update_notifier", "false".into()),
             ("PIP_CONFIG_FILE", "/dev/null".into()),
@@ -157,7 +177,9 @@ impl<'a> Job<'a> {
         ];
         let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map(|name| (name, proxy.clone()));
         let own = own.into_iter().chain(proxies).map(|(name, value)| (name.to_owned(), value));
+        let headers = self.headers().map(|folder| ("npm_config_nodedir".to_owned(), folder));
         let certificates = self.registry.certificates.iter();
+        let own = own.chain(headers);
         own.chain(certificates.map(|(name, path)| (name.clone(), path.to_string_lossy().into_owned()))).collect()
     }
 }

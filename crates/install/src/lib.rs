@@ -6,6 +6,7 @@
 //! (`registry`); no code of a package runs, unless the [`Order`] says so. [`toolchain`] finds programs of the host and what
 //! they need around them. [`pack()`] makes the layer of a deployment of such a folder, or of any other.
 
+pub mod advice;
 mod around;
 mod error;
 mod gate;
@@ -26,7 +27,7 @@ pub use around::Surroundings;
 pub use error::Error;
 pub use ground::{HOME, PACKAGE, PROXY_PORT, TMP, ground, groups, host};
 pub use job::at_the_end;
-pub use order::{Installed, Order, install};
+pub use order::{Installed, Order, install, interpreter_of};
 pub use pack::{IGNORE, pack, write_layer};
-pub use package::{Package, Request, Source, recognise};
+pub use package::{Package, Request, Source, fetches, recognise};
 pub use toolchain::toolchains;

@@ -80,10 +80,31 @@ pub async fn install(order: &Order<'_>) -> Result<Installed, Error> {
     Ok(Installed { folder, command, environment })
 }
 
+/// What was built for one interpreter is not for another one.
+fn digest(package: &Package, interpreter: &Path, scripts: bool) -> String {
+    let real = fs::canonicalize(interpreter).unwrap_or_else(|_| interpreter.to_owned());
+    let scripts = if scripts { "with scripts" } else { "without scripts" };
+    let with: String = package.with.iter().map(|text| format!("\0{text}")).collect();
+    let text = format!("{}\0{}\0{}\0{scripts}{with}", package.identity(), package.spec(), real.display());
+    Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What runs a package when nobody says: the usual interpreter, unless it was installed for another one, because it is not
+/// for that.
+pub fn interpreter_of(package: &Package, scripts: bool, around: &Surroundings) -> Result<Found, Error> {
+    let usual = toolchain::find(package.source.interpreter(), around)?;
+    let installed = |found: &Found| around.cache.join(digest(package, &found.program, scripts)).is_dir();
+    if package.source == Source::Npm || installed(&usual) {
+        return Ok(usual);
+    }
+    let other = toolchain::pythons(&usual, around).into_iter().find(installed);
+    Ok(other.unwrap_or(usual))
+}
+
 impl Order<'_> {
     async fn ensure(&self) -> Result<PathBuf, Error> {
         let base = &self.around.cache;
-        let name = self.digest();
+        let name = digest(self.package, &self.interpreter, self.scripts);
         let folder = base.join(&name);
         if folder.is_dir() && !self.refresh {
             return Ok(folder);
@@ -116,14 +137,6 @@ impl Order<'_> {
         Ok(folder)
     }
 
-    /// What was built for one interpreter is not for another one.
-    fn digest(&self) -> String {
-        let real = fs::canonicalize(&self.interpreter).unwrap_or_else(|_| self.interpreter.clone());
-        let scripts = if self.scripts { "with scripts" } else { "without scripts" };
-        let text = format!("{}\0{}\0{}\0{scripts}", self.package.identity(), self.package.spec(), real.display());
-        Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-    }
-
     fn job<'b>(&self, found: &'b Found, registry: &'b Registry) -> Job<'b> {
         Job::new(self.package.spec(), found, registry, vec![registry.origin.clone()])
     }
@@ -143,6 +156,7 @@ impl Order<'_> {
             "--loglevel=error",
             &spec,
         ];
+        let arguments: Vec<&str> = arguments.into_iter().chain(self.package.with.iter().map(String::as_str)).collect();
         self.job(&found, &registry).run(stage, self.groups.clone(), &arguments).await?;
         if self.scripts {
             // Only now, and by themselves: who fetches has the registry's password.
@@ -153,6 +167,24 @@ impl Order<'_> {
             job.run(stage, self.groups.clone(), &arguments).await?;
         }
         Ok(())
+    }
+
+    /// What pip says, with what can be done about it.
+    fn explained(&self, error: Error) -> Error {
+        let Error::Install { package, why } = error else { return error };
+        let advice = if why.contains("Requires-Python") {
+            let why = format!("another `python3` has to come first in PATH, or `uvx --python` to name it: {why}");
+            return Error::Interpreter { package, interpreter: self.interpreter.clone(), why };
+        } else if why.contains("yanked versions") {
+            "those who made it have withdrawn its versions".to_owned()
+        } else if why.contains("ResolutionImpossible") && !self.scripts {
+            "what it needs does not fit, or is not built already, which takes `--scripts`".to_owned()
+        } else if why.contains("from versions: none") && !self.scripts {
+            "only what is built already is installed, without `--scripts`".to_owned()
+        } else {
+            return Error::Install { package, why };
+        };
+        Error::Install { package, why: format!("{advice}: {why}") }
     }
 
     async fn pip(&self, stage: &Path) -> Result<(), Error> {
@@ -175,9 +207,10 @@ impl Order<'_> {
         let install =
             ["-m", "pip", "install", "--target", PACKAGE, "--no-compile", "--no-input", "--no-cache-dir", "--quiet"];
         let binaries: &[&str] = if self.scripts { &[] } else { &["--only-binary=:all:"] };
-        let arguments = [&install, binaries, &[&spec]].concat();
+        let with: Vec<&str> = self.package.with.iter().map(String::as_str).collect();
+        let arguments = [&install, binaries, &[&spec], with.as_slice()].concat();
         let job = Job { runs_code: self.scripts, ..Job::new(self.package.spec(), &found, &registry, origins) };
-        job.run(stage, self.groups.clone(), &arguments).await?;
+        job.run(stage, self.groups.clone(), &arguments).await.map_err(|error| self.explained(error))?;
         let finish = Job::new(self.package.spec(), &found, &registry, Vec::new());
         finish.run(stage, self.groups.clone(), &["-c", FINISH, PACKAGE]).await.map(drop)
     }

@@ -17,6 +17,10 @@ const DESCRIPTION: u64 = 4 << 20;
 /// The program as it is seen from the folder, after the name of the interpreter if it needs one.
 pub(crate) fn command(package: &Package, folder: &Path) -> Result<Vec<String>, Error> {
     let nothing = |why: String| Error::NothingToRun { package: package.spec(), why };
+    // `uvx --from PACKAGE python -m MODULE`: the interpreter that sees the package is a program of it.
+    if package.source == Source::PyPi && matches!(package.program.as_deref(), Some("python" | "python3")) {
+        return Ok(vec![package.source.interpreter().to_owned()]);
+    }
     let file = match package.source {
         Source::Npm => npm(package, folder),
         Source::PyPi => python(package, folder),
@@ -80,9 +84,17 @@ fn choose<'a>(
     let wanted = package.program.as_deref().unwrap_or(package.short_name());
     let same = || programs.iter().find(|(name, _)| normal(name) == normal(wanted)).map(|(_, file)| file);
     let only = || programs.values().next().filter(|_| programs.len() == 1 && package.program.is_none());
-    let names = || match programs.is_empty() {
-        true => "it lists no programs".to_owned(),
-        false => format!("it has {}; say which one", programs.keys().copied().collect::<Vec<_>>().join(", ")),
+    let names = || {
+        let names = programs.keys().copied().collect::<Vec<_>>().join(", ");
+        let from = match package.source {
+            Source::Npm => "npx -p",
+            Source::PyPi => "uvx --from",
+        };
+        match &package.program {
+            _ if names.is_empty() => "it lists no programs".to_owned(),
+            Some(program) => format!("it has no `{program}`, but {names}"),
+            None => format!("it has {names}; say which one, with `{from} {} NAME` or `--program NAME`", package.name),
+        }
     };
     programs.get(wanted).or_else(same).or_else(only).copied().ok_or_else(names)
 }
@@ -128,8 +140,8 @@ mod tests {
         assert_eq!(run(r#"{"other": "./marked"}"#, None).unwrap(), ["node", &format!("{at}/marked")]);
         assert_eq!(run(r#"{"a": "marked", "x": "shell"}"#, None).unwrap(), [format!("{at}/shell")]);
         assert_eq!(run(r#"{"a": "marked", "b": "built"}"#, Some("b")).unwrap(), [format!("{at}/built")]);
-        assert!(run(r#"{"a": "marked", "b": "built"}"#, None).unwrap_err().ends_with("it has a, b; say which one"));
-        assert!(run(r#"{"a": "marked"}"#, Some("b")).is_err());
+        assert!(run(r#"{"a": "marked", "b": "built"}"#, None).unwrap_err().contains("it has a, b; say which one"));
+        assert!(run(r#"{"a": "marked"}"#, Some("b")).unwrap_err().ends_with("it has no `b`, but a"));
         assert!(run("7", None).unwrap_err().ends_with("it lists no programs"));
         assert!(
             run("\"../../../../home\"", None)
@@ -155,6 +167,7 @@ mod tests {
         assert_eq!(run(both, Some("other")).unwrap(), ["python3", "bin/other"]);
         assert_eq!(run("[x]\ny = z\n[console_scripts]\nother = a:c\n", None).unwrap(), ["python3", "bin/other"]);
         assert_eq!(run("", Some("built")).unwrap(), ["python3", "bin/built"], "it is there, though not listed");
+        assert_eq!(run("", Some("python")).unwrap(), ["python3"], "with its own arguments");
         assert!(run("", None).unwrap_err().ends_with("it lists no programs"));
         assert!(run("[console_scripts]\n../../x = a:c\n", None).is_err());
     }

@@ -11,6 +11,12 @@ use std::process::{Command, Stdio};
 /// What every jail shows of the host anyway.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
+/// Versions of Python 3 that servers are written for.
+const MINORS: std::ops::RangeInclusive<u32> = 10..=16;
+
+/// Folders of the home with an installation of Python in each of theirs.
+const KEPT: [&str; 2] = [".local/share/uv/python", ".pyenv/versions"];
+
 /// Links and interpreters that lead on, at most.
 const DEEPEST: usize = 16;
 
@@ -61,7 +67,32 @@ fn look(name: &str, around: &Surroundings) -> Result<PathBuf, Error> {
     if name.contains('/') {
         return Some(around.absolute(Path::new(name))).filter(runs).ok_or_else(missing);
     }
-    around.path.iter().map(|folder| folder.join(name)).find(runs).ok_or_else(missing)
+    let mut in_path = around.path.iter().map(|folder| folder.join(name)).filter(runs);
+    if !name.starts_with("python3.") {
+        return in_path.next().ok_or_else(missing);
+    }
+    // There are shims for versions that are not in use, which only say so.
+    let answers = |path: &PathBuf| interpreter(path).is_none() || unshim(path, around).is_some();
+    in_path.find(answers).or_else(|| kept(name, around).into_iter().find(runs)).ok_or_else(missing)
+}
+
+/// Other Pythons than this one that are here: newer ones first, the nearest of each before the others.
+pub fn pythons(usual: &Found, around: &Surroundings) -> Vec<Found> {
+    let real = fs::canonicalize(&usual.program).unwrap_or_else(|_| usual.program.clone());
+    let name = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let own = name.strip_prefix("python3.").and_then(|minor| minor.parse().ok()).unwrap_or(*MINORS.start());
+    let newer = own + 1..=*MINORS.end();
+    let older = (*MINORS.start()..own).rev();
+    newer.chain(older).filter_map(|minor| find(&format!("python3.{minor}"), around).ok()).collect()
+}
+
+/// Where managers of versions keep the Pythons that they have installed for this person.
+fn kept(name: &str, around: &Surroundings) -> Vec<PathBuf> {
+    let stores = KEPT.iter().filter_map(|store| fs::read_dir(around.home.join(store)).ok()).flatten();
+    let mut all: Vec<PathBuf> =
+        stores.filter_map(Result::ok).map(|entry| entry.path().join("bin").join(name)).collect();
+    all.sort();
+    all
 }
 
 /// Notes what `program` needs; returns what is to be started in its place.
@@ -218,6 +249,29 @@ mod tests {
             assert!(interpreter(&real).is_none(), "{real:?} is a script");
             assert!(!found.needs.iter().any(|shown| around.around_home(shown)), "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_python_of_another_version_is_found_where_it_is_kept() {
+        let folder = Folder::new("kept");
+        let home = folder.path().join("home");
+        let version = home.join(".pyenv/versions/3.99.1");
+        fs::create_dir_all(version.join("lib")).unwrap();
+        program(&version.join("bin/python3.99"), "\x7fELF");
+        program(&home.join("bin/python3.99"), "#!/bin/sh\nexit 127\n");
+        let found = find("python3.99", &folder.surroundings()).unwrap();
+        assert_eq!((found.program, found.needs), (version.join("bin/python3.99"), vec![version]));
+        assert!(find("python3.98", &folder.surroundings()).is_err());
+        for minor in [10, 13, 14, 15] {
+            program(&home.join(format!("bin/python3.{minor}")), "\x7fELF");
+        }
+        let usual = Found { program: home.join("bin/python3.13"), ..Found::default() };
+        let others = pythons(&usual, &folder.surroundings());
+        let others: Vec<_> = others.iter().map(|found| &found.program).filter(|path| path.starts_with(&home)).collect();
+        assert_eq!(
+            others,
+            [14, 15, 10].map(|minor| home.join(format!("bin/python3.{minor}"))).iter().collect::<Vec<_>>()
+        );
     }
 
     #[test]

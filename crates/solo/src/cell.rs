@@ -1,6 +1,7 @@
 //! From a plan to a jail.
 
 use crate::plan::Plan;
+use crate::ports;
 use crate::profile::Access;
 use crate::trust::Trust;
 use egress::proxy::Outfit;
@@ -27,6 +28,7 @@ pub(crate) fn tree(plan: &Plan, package: Option<&Path>, trust: Option<&Trust>) -
         let text = |(target, bytes)| Mount { target, content: Content::Text { bytes } };
         mounts.extend(outfit.files.into_iter().map(text));
     }
+    ports::name(&plan.tcp, &mut mounts);
     mounts.extend(package.map(|folder| host(PACKAGE, folder)));
     mounts.extend(plan.shown.iter().map(|shown| {
         let source = shown.path.clone();

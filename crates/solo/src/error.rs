@@ -13,6 +13,15 @@ pub enum Error {
     Variable(String),
     #[error("`--allow`: {0}")]
     Rule(egress::Denied),
+    #[error("`--tcp {0}` names no port of a host: write `localhost:PORT` or `NAME:PORT`")]
+    Tcp(String),
+    #[error("port {port} of `{host}` cannot be had inside: {source}")]
+    Listen {
+        host: String,
+        port: u16,
+        #[source]
+        source: io::Error,
+    },
     #[error("the limit `{0}` cannot be zero")]
     Limit(&'static str),
     #[error("the profiles of known servers do not parse: {0}")]

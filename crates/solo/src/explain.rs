@@ -8,7 +8,7 @@ use jail::cgroup;
 use std::fmt::Write;
 
 /// Variables that every jail has, which say nothing about the person.
-const USUAL: [&str; 14] = [
+const USUAL: [&str; 15] = [
     "PATH",
     "HOME",
     "LANG",
@@ -23,6 +23,7 @@ const USUAL: [&str; 14] = [
     "http_proxy",
     "https_proxy",
     "all_proxy",
+    "FASTMCP_CHECK_FOR_UPDATES",
 ];
 
 /// What the server sees, may write, may reach and may use, and who sees to each bound on this machine. Values of variables
@@ -82,12 +83,12 @@ fn program(plan: &Plan) -> Vec<String> {
         Start::Package { package, interpreter } => {
             let (spec, interpreter) = (package.spec(), interpreter.display());
             lines.push(format!("What is started is the package `{spec}`, run by {interpreter}."));
-            lines.push(
+            let scripts = if plan.scripts { "run there, without your passwords" } else { "do not run" };
+            lines.push(format!(
                 "The package is installed before, once, in a jail of its own that reaches the registry of your own settings \
-                 alone; its install scripts do not run. Later starts use what was installed, read-only, without asking \
+                 alone; its install scripts {scripts}. Later starts use what was installed, read-only, without asking \
                  the registry (`--refresh` installs anew)."
-                    .into(),
-            );
+            ));
         }
     }
     if let Some(about) = &plan.profile {
@@ -101,7 +102,15 @@ fn network(plan: &Plan) -> Vec<String> {
         return vec!["It reaches nothing (`--offline`).".into()];
     }
     let mut lines = Vec::new();
-    if plan.allow.is_empty() {
+    for port in &plan.tcp {
+        lines.push(format!(
+            "It reaches port {} of {}, by the same name and port inside, whatever it says there.",
+            port.port, port.host
+        ));
+    }
+    if plan.allow.is_empty() && !plan.tcp.is_empty() {
+        lines.push("It reaches nothing else: no host is named by `--allow`.".into());
+    } else if plan.allow.is_empty() {
         lines.push("It reaches nothing: no host is named by `--allow`.".into());
     } else {
         lines.push("It reaches, through a proxy on a loopback of its own".to_owned());

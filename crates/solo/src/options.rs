@@ -14,6 +14,8 @@ pub struct Options {
     pub rw: Vec<PathBuf>,
     /// What it may reach: hosts or base URLs.
     pub allow: Vec<String>,
+    /// Ports of hosts, as `HOST:PORT`, for what does not go through a proxy.
+    pub tcp: Vec<String>,
     /// `NAME`, to hand a variable on, or `NAME=VALUE`.
     pub env: Vec<String>,
     pub limits: Limits,
@@ -21,8 +23,12 @@ pub struct Options {
     pub no_profile: bool,
     /// No network, not even for installing.
     pub offline: bool,
+    /// Let the package run its install scripts, in the jail of the installer.
+    pub scripts: bool,
     /// Install the package anew, though it is there.
     pub refresh: bool,
+    /// What runs a package, where the command names nothing.
+    pub interpreter: Option<String>,
     /// Say on stderr what the jail is before starting.
     pub explain: bool,
 }

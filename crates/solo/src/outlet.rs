@@ -4,8 +4,9 @@ use crate::error::Error;
 use crate::plan::Plan;
 use crate::voice::Voice;
 use egress::proxy::{self, Authority, Notice};
-use egress::{Door, Pass, Settings};
+use egress::{Door, Pass, Settings, classify};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -65,6 +66,10 @@ fn line(host: &str, port: u16, reason: &str) -> String {
     if !reason.starts_with("no rule allows") {
         return format!("refused: {host}:{port}: {reason}");
     }
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>().ok().filter(|address| !address.is_loopback());
+    if let Some(Err(forbidden)) = address.map(classify) {
+        return format!("refused: {host}:{port}: {forbidden}, which no flag allows");
+    }
     let rule = match port {
         443 => host.to_owned(),
         80 => format!("http://{host}"),
@@ -88,5 +93,8 @@ mod tests {
         assert!(line("a.example", 8443, missing).contains("`--allow a.example:8443`"));
         let private = line("a.example", 443, "a.example has the address 10.0.0.1");
         assert!(!private.contains("--allow"), "{private}");
+        let metadata = line("169.254.169.254", 80, missing);
+        assert!(metadata.contains("cloud metadata") && !metadata.contains("--allow"), "{metadata}");
+        assert!(line("127.0.0.1", 80, missing).contains("--allow http://127.0.0.1"));
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::error::Error;
 use crate::options::{Limits, Options};
+use crate::ports::{self, Port};
 use crate::profile::{self, Access, Profile};
 use egress::proxy::Outfit;
 use egress::{BareStar, Host, Rules, Target};
 use install::toolchain::{self, Found, of_system};
-use install::{HOME, PACKAGE, PROXY_PORT, Package, Surroundings, TMP};
-use std::collections::BTreeMap;
+use install::{HOME, PACKAGE, PROXY_PORT, Package, Source, Surroundings, TMP};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What is the jail's own. Nothing of the host is shown in its place or around it.
@@ -31,8 +32,12 @@ pub struct Plan {
     pub shown: Vec<Shown>,
     /// Its whole environment.
     pub variables: BTreeMap<String, String>,
+    /// The person's own variables that are not in it.
+    pub withheld: BTreeSet<String>,
     /// What it may reach.
     pub allow: Vec<String>,
+    /// And what it may reach beside the proxy.
+    pub tcp: Vec<Port>,
     pub limits: Limits,
     /// What is known about this server, if a profile was used.
     pub profile: Option<String>,
@@ -40,6 +45,7 @@ pub struct Plan {
     pub hints: Vec<String>,
     pub offline: bool,
     pub refresh: bool,
+    pub scripts: bool,
 }
 
 /// What is started.
@@ -81,7 +87,11 @@ impl Plan {
         let request = install::recognise(&options.command);
         let (start, arguments, found) = match request {
             Some(request) => {
-                let found = toolchain::find(request.package.source.interpreter(), around)?;
+                let named = options.interpreter.as_deref().or(request.interpreter.as_deref());
+                let found = match named {
+                    Some(name) => toolchain::find(name, around)?,
+                    None => install::interpreter_of(&request.package, options.scripts, around)?,
+                };
                 let start = Start::Package { package: request.package, interpreter: found.program.clone() };
                 (start, request.arguments, found)
             }
@@ -101,13 +111,23 @@ impl Plan {
             folder: PathBuf::new(),
             shown: Vec::new(),
             variables: BTreeMap::new(),
+            withheld: BTreeSet::new(),
             allow: options.allow.clone(),
+            tcp: ports::read(&options.tcp)?,
             limits: options.limits,
             profile: profile.as_ref().map(|profile| profile.about.clone()),
             hints: Vec::new(),
             offline: options.offline,
             refresh: options.refresh,
+            scripts: options.scripts,
         };
+        if matches!(plan.start, Start::Program(_)) && install::fetches(&options.command) {
+            plan.hints.push(format!(
+                "this command is not understood, so nothing is installed ahead: `{program}` itself runs in the jail, and would \
+                 fetch at every start; what is understood is a package of the registry, as in `npx -y NAME@VERSION` or \
+                 `uvx --from NAME==VERSION PROGRAM`"
+            ));
+        }
         plan.show_asked(options, around)?;
         plan.set_variables(options, around, &found)?;
         plan.apply(profile.as_ref(), around)?;
@@ -117,7 +137,21 @@ impl Plan {
         plan.folder = plan.working_folder(&around.folder);
         plan.settle_home(around);
         plan.hint(around);
+        plan.hint_addresses();
+        let withheld = around.variables.keys().filter(|name| !plan.variables.contains_key(*name));
+        plan.withheld = withheld.cloned().collect();
         Ok(plan)
+    }
+
+    /// What could run the package instead, where it is for another Python and the command names none.
+    pub(crate) fn other_interpreters(&self, options: &Options, around: &Surroundings) -> Vec<String> {
+        let named = install::recognise(&options.command).is_some_and(|request| request.interpreter.is_some());
+        let Start::Package { package: Package { source: Source::PyPi, .. }, interpreter } = &self.start else {
+            return Vec::new();
+        };
+        let usual = Found { program: interpreter.clone(), ..Found::default() };
+        let others = if named { Vec::new() } else { toolchain::pythons(&usual, around) };
+        others.into_iter().map(|found| found.program.to_string_lossy().into_owned()).collect()
     }
 
     fn show_asked(&mut self, options: &Options, around: &Surroundings) -> Result<(), Error> {
@@ -146,7 +180,7 @@ impl Plan {
     }
 
     fn set_variables(&mut self, options: &Options, around: &Surroundings, found: &Found) -> Result<(), Error> {
-        let own_programs = format!("{PACKAGE}/node_modules/.bin");
+        let own_programs = format!("{PACKAGE}/bin:{PACKAGE}/node_modules/.bin");
         let folders =
             found.folders.iter().filter_map(|folder| folder.to_str()).filter(|folder| !of_system(folder.as_ref()));
         let path: Vec<&str> =
@@ -159,6 +193,10 @@ impl Plan {
         if !self.own_ports().is_empty() {
             // Its own loopback is reached without the proxy, and this machine's with it: only one of them can be meant.
             self.variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), String::new())));
+        }
+        if matches!(&self.start, Start::Package { package, .. } if package.source == Source::PyPi) {
+            // Many servers would ask the registry for a newer version of what they are made with.
+            self.variables.insert("FASTMCP_CHECK_FOR_UPDATES".to_owned(), "off".to_owned());
         }
         let node = self.variables.get("NODE_OPTIONS").cloned();
         for entry in &options.env {
@@ -189,10 +227,14 @@ impl Plan {
                 self.variables.entry(name.clone()).or_insert_with(|| value.clone());
             }
         }
-        let files = profile.files.iter().filter_map(|name| Some((name, Path::new(self.variables.get(name)?))));
-        let files = files.filter(|(_, file)| file.is_absolute());
-        let folders = files.filter_map(|(name, file)| Some((name.clone(), file.parent()?.to_owned(), Access::Write)));
         let arguments = self.arguments.clone();
+        let files = profile.files.iter().filter_map(|name| Some((name, PathBuf::from(self.variables.get(name)?))));
+        let files = files.filter(|(_, file)| file.is_absolute());
+        let behind = profile.written(&arguments).into_iter();
+        let behind = behind.map(|(flag, file)| (flag, around.absolute(Path::new(file))));
+        let folders = files.map(|(name, file)| (name.as_str(), file)).chain(behind);
+        let folders =
+            folders.filter_map(|(name, file)| Some((name.to_owned(), file.parent()?.to_owned(), Access::Write)));
         let named = profile.named(&arguments).into_iter();
         let named = named.map(|(path, access)| (String::new(), around.absolute(Path::new(path)), access));
         for (variable, path, access) in folders.chain(named).collect::<Vec<_>>() {
@@ -256,10 +298,6 @@ impl Plan {
 
     /// The ports of this machine's own loopback that rules name.
     pub(crate) fn own_ports(&self) -> Vec<u16> {
-        let own = |host: &Host| match host {
-            Host::Name(name) => name == "localhost",
-            Host::Address(address) => address.is_loopback(),
-        };
         let target = |rule: &String| Target::parse(rule.rsplit(' ').next()?).ok();
         self.allow.iter().filter_map(target).filter(|to| own(&to.origin.host)).map(|to| to.origin.port).collect()
     }
@@ -285,6 +323,41 @@ impl Plan {
         }
     }
 
+    /// Arguments and variables that name what cannot be reached. What is in a variable is not told.
+    fn hint_addresses(&mut self) {
+        let value = |argument: &str| match argument.split_once('=').filter(|(flag, _)| flag.starts_with('-')) {
+            Some((_, value)) => value.to_owned(),
+            None => argument.to_owned(),
+        };
+        let proxy = format!(":{PROXY_PORT}");
+        let variables = self.variables.iter().filter(|(_, value)| !value.ends_with(&proxy));
+        let named = variables.map(|(name, value)| (format!("the address in {name}"), value.clone()));
+        let arguments =
+            self.arguments.iter().map(|argument| ("an address in the arguments".to_owned(), value(argument)));
+        let told = arguments.chain(named);
+        let told = told.filter_map(|(what, text)| Some(format!("{what} {}", self.unreachable(&text)?)));
+        let told: Vec<String> = told.collect();
+        self.hints.extend(told);
+    }
+
+    /// Why an address cannot be reached as things are, and what would help.
+    fn unreachable(&self, text: &str) -> Option<String> {
+        let (scheme, rest) = text.split_once("://")?;
+        if NOT_HTTP.contains(&scheme) {
+            let place = rest.split(['/', '?']).next()?.rsplit('@').next()?;
+            let (host, port) = place.rsplit_once(':').unwrap_or((place, "PORT"));
+            let open = self.tcp.iter().any(|open| open.host == host);
+            return (!open).then(|| {
+                format!("speaks `{scheme}`, which goes through no proxy; add `--tcp {host}:{port}` before `--`")
+            });
+        }
+        let origin = Target::parse(text).ok()?.origin;
+        let closed = own(&origin.host) && !self.own_ports().contains(&origin.port);
+        closed.then(|| {
+            format!("is on this machine, and the jail has a loopback of its own; add `--allow {origin}` before `--`")
+        })
+    }
+
     /// Arguments that name what is there and cannot be seen.
     fn hint(&mut self, around: &Surroundings) {
         let value = |argument: &String| match argument.split_once('=').filter(|(flag, _)| flag.starts_with('-')) {
@@ -294,7 +367,19 @@ impl Plan {
         for argument in self.arguments.iter().map(value).collect::<Vec<_>>() {
             let path_like = argument.starts_with(['.', '/', '~']) || argument.contains('/');
             let path = around.absolute(Path::new(&argument));
-            if !path_like || argument.contains("://") || self.sees(&path) || !path.exists() {
+            if !path_like || argument.contains("://") || self.sees(&path) {
+                continue;
+            }
+            if !path.exists() {
+                let harmless = |folder: &&Path| closed(folder).is_none() && !around.around_home(folder);
+                let folder = path.parent().filter(|folder| folder.is_dir()).filter(harmless);
+                if let Some(folder) = folder.filter(|_| argument.starts_with(['.', '/', '~'])) {
+                    self.hints.push(format!(
+                        "`{argument}` is not there; what the server writes to it is gone at its end, unless you add \
+                         `--rw {}` before `--`",
+                        folder.display()
+                    ));
+                }
                 continue;
             }
             let told = match closed(&path) {
@@ -305,6 +390,31 @@ impl Plan {
             };
             self.hints.push(told);
         }
+    }
+}
+
+/// What is named as URLs are and is no HTTP: the proxy does not help.
+const NOT_HTTP: [&str; 13] = [
+    "amqp",
+    "amqps",
+    "bolt",
+    "clickhouse",
+    "mariadb",
+    "mongodb",
+    "mongodb+srv",
+    "mysql",
+    "neo4j",
+    "postgres",
+    "postgresql",
+    "redis",
+    "rediss",
+];
+
+/// Whether it means the machine itself.
+fn own(host: &Host) -> bool {
+    match host {
+        Host::Name(name) => name == "localhost",
+        Host::Address(address) => address.is_loopback(),
     }
 }
 

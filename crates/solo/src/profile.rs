@@ -22,6 +22,7 @@ pub struct Profile {
     pub about: String,
     pub arguments: Option<Access>,
     pub after: BTreeMap<String, Access>,
+    pub files_after: Vec<String>,
     pub hosts: Vec<String>,
     pub variables: Vec<String>,
     pub files: Vec<String>,
@@ -46,6 +47,23 @@ pub fn find(package: &Package) -> Result<Option<Profile>, Error> {
 }
 
 impl Profile {
+    /// The arguments that name a file which is written, with their flags.
+    pub(crate) fn written<'a>(&'a self, arguments: &'a [String]) -> Vec<(&'a str, &'a str)> {
+        let mut named = Vec::new();
+        for (at, argument) in arguments.iter().enumerate() {
+            let (flag, value) = match argument.split_once('=') {
+                Some((flag, value)) => (flag, Some(value)),
+                None => (argument.as_str(), arguments.get(at + 1).map(String::as_str)),
+            };
+            // `:memory:` and the like are no files.
+            let value = value.filter(|value| !value.contains(':'));
+            if let Some(value) = value.filter(|_| self.files_after.iter().any(|known| known == flag)) {
+                named.push((flag, value));
+            }
+        }
+        named
+    }
+
     /// The arguments that name something to be shown.
     pub(crate) fn named<'a>(&self, arguments: &'a [String]) -> Vec<(&'a str, Access)> {
         let mut named = Vec::new();
@@ -93,5 +111,7 @@ mod tests {
         assert_eq!(all.named(&words("--x a b")), [("a", Access::Write), ("b", Access::Write)]);
         let flag = Profile { after: BTreeMap::from([("--db".to_owned(), Access::Read)]), ..Profile::default() };
         assert_eq!(flag.named(&words("a --db b --db=c d")), [("b", Access::Read), ("c", Access::Read)]);
+        let file = Profile { files_after: vec!["--db".to_owned()], ..Profile::default() };
+        assert_eq!(file.written(&words("a --db b --db=c d --db :memory: --db")), [("--db", "b"), ("--db", "c")]);
     }
 }

@@ -1,6 +1,7 @@
 //! Bytes between the client and the server, as they are. Threads that read and write by turns: whoever is slow holds the
 //! other one up, and nothing is kept in between.
 
+use crate::complaint::Complaints;
 use crate::voice::Voice;
 use install::at_the_end;
 use jail::program::Child;
@@ -31,7 +32,7 @@ pub(crate) enum Event {
 }
 
 /// Takes the pipes of the server and connects them with this process's own.
-pub(crate) fn start(child: &mut Child, voice: &Voice) -> io::Result<UnboundedReceiver<Event>> {
+pub(crate) fn start(child: &mut Child, voice: &Voice, complaints: &Complaints) -> io::Result<UnboundedReceiver<Event>> {
     let gone = || io::Error::from(ErrorKind::BrokenPipe);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut to, mut from, mut errors) = (stdin.ok_or_else(gone)?, stdout.ok_or_else(gone)?, stderr.ok_or_else(gone)?);
@@ -53,9 +54,10 @@ pub(crate) fn start(child: &mut Child, voice: &Voice) -> io::Result<UnboundedRec
         drop(to);
         told(&tell, Event::ClientDone);
     })?;
-    let tell = sender.clone();
+    let (tell, heard) = (sender.clone(), complaints.clone());
     name("output").spawn(move || {
         pass(&mut from, |bytes| {
+            heard.output(bytes);
             let given = give(&mut output, bytes).is_ok();
             if !given {
                 told(&tell, Event::ClientGone);
@@ -64,10 +66,11 @@ pub(crate) fn start(child: &mut Child, voice: &Voice) -> io::Result<UnboundedRec
         });
         told(&tell, Event::OutputDone);
     })?;
-    let voice = voice.clone();
+    let (voice, heard) = (voice.clone(), complaints.clone());
     name("errors").spawn(move || {
         pass(&mut errors, |bytes| {
             voice.pass(bytes);
+            heard.errors(bytes);
             true
         });
         told(&sender, Event::ErrorsDone);

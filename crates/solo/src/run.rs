@@ -1,11 +1,13 @@
 //! The whole of it: from options to the server's end.
 
 use crate::cell;
+use crate::complaint::Complaints;
 use crate::error::Error;
 use crate::explain::explain;
 use crate::options::Options;
 use crate::outlet;
 use crate::plan::{Plan, Start};
+use crate::ports;
 use crate::relay::{self, Event};
 use crate::supervise::{self, Watch};
 use crate::trust::Trust;
@@ -39,7 +41,7 @@ pub struct Ended {
 /// A thread may still wait for stdin when this returns: the caller should exit.
 pub async fn run(options: Options) -> Result<Ended, Error> {
     let around = Surroundings::here()?;
-    let plan = Plan::new(&options, &around)?;
+    let mut plan = Plan::new(&options, &around)?;
     let voice = Voice::default();
     if options.explain {
         explain(&plan).lines().for_each(|line| voice.say(line));
@@ -50,9 +52,19 @@ pub async fn run(options: Options) -> Result<Ended, Error> {
     let mut signals = Signals::new()?;
     let groups = install::groups().map(Arc::new);
     let trust = Trust::needed(&plan)?;
-    let child = tokio::select! {
-        child = start(&plan, &around, groups, trust.as_ref(), &voice) => child?,
-        status = signals.next() => return Ok(Ended { status }),
+    let mut others = None;
+    let child = loop {
+        let started = tokio::select! {
+            started = start(&plan, &around, groups.clone(), trust.as_ref(), &voice) => started,
+            status = signals.next() => return Ok(Ended { status }),
+        };
+        if !matches!(&started, Err(Error::Install(install::Error::Interpreter { .. }))) {
+            break started?;
+        }
+        let others = others.get_or_insert_with(|| plan.other_interpreters(&options, &around).into_iter());
+        let Some(next) = others.next() else { break started? };
+        voice.say(&format!("the package is not for this Python; the next one here is {next}"));
+        plan = Plan::new(&Options { interpreter: Some(next), ..options.clone() }, &around)?;
     };
     Session::new(&plan, child, trust, voice)?.last(signals).await
 }
@@ -71,21 +83,22 @@ async fn start(
         Start::Program(program) => (program.to_string_lossy().into_owned(), None),
         Start::Package { package, interpreter } => {
             let (interpreter, groups) = (interpreter.clone(), groups.clone());
-            let (offline, refresh) = (plan.offline, plan.refresh);
+            let (offline, refresh, scripts) = (plan.offline, plan.refresh, plan.scripts);
             let say = |line: &str| voice.say(line);
             let say = &say;
-            let order = Order { package, interpreter, scripts: false, around, groups, offline, refresh, say };
+            let order = Order { package, interpreter, scripts, around, groups, offline, refresh, say };
             let installed = install::install(&order).await?;
-            let mut command = installed.command;
-            let file = command.pop().map(|file| format!("{PACKAGE}/{file}")).unwrap_or_default();
             for (name, value) in installed.environment {
                 variables.entry(name).or_insert(value);
             }
-            let program = if command.is_empty() {
-                file
-            } else {
-                arguments.insert(0, file);
+            let inside = |file: String| format!("{PACKAGE}/{file}");
+            let mut command = installed.command.into_iter();
+            let first = command.next().unwrap_or_default();
+            let program = if first == package.source.interpreter() {
+                arguments.splice(0..0, command.map(inside));
                 order.interpreter.to_string_lossy().into_owned()
+            } else {
+                inside(first)
             };
             (program, Some(installed.folder))
         }
@@ -136,6 +149,8 @@ struct Session {
     voice: Voice,
     /// Dropped with the session, and all connections with it.
     _outlet: Option<tokio::task::JoinSet<()>>,
+    _ports: tokio::task::JoinSet<()>,
+    complaints: Complaints,
     /// When it is asked to end, and when it is killed.
     ask_at: Instant,
     kill_at: Instant,
@@ -145,13 +160,27 @@ struct Session {
 impl Session {
     fn new(plan: &Plan, mut child: Child, trust: Option<Trust>, voice: Voice) -> Result<Session, Error> {
         let authority = trust.map(|trust| trust.authority);
+        let tcp = if plan.offline { &[] } else { plan.tcp.as_slice() };
+        let ports = ports::open(tcp, &child, &voice)?;
         let open = |listener| outlet::open(plan, listener, authority, &voice);
         let outlet = child.take_listener().map(open).transpose()?;
-        let events = relay::start(&mut child, &voice).map_err(Error::Relay)?;
+        let complaints = Complaints::new(&voice);
+        let events = relay::start(&mut child, &voice, &complaints).map_err(Error::Relay)?;
         let watch = Watch::new(plan.limits, child.held());
         let never = Instant::now() + NEVER;
-        let (plan, ask_at, kill_at) = (plan.clone(), never, never);
-        Ok(Session { child, events, watch, plan, voice, _outlet: outlet, ask_at, kill_at, undelivered: 2 })
+        Ok(Session {
+            child,
+            events,
+            watch,
+            plan: plan.clone(),
+            voice,
+            _outlet: outlet,
+            _ports: ports,
+            complaints,
+            ask_at: never,
+            kill_at: never,
+            undelivered: 2,
+        })
     }
 
     /// Until its end.
@@ -188,7 +217,9 @@ impl Session {
         if self.child.killed_for_memory() > 0 {
             self.voice.say(&format!("killed: {}", supervise::over_memory(&self.plan.limits)));
         }
-        Ok(Ended { status: exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or_default()) })
+        let status = exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or_default());
+        self.complaints.ended(&self.plan);
+        Ok(Ended { status })
     }
 
     fn hear(&mut self, event: Event) {

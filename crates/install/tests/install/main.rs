@@ -2,5 +2,6 @@
 
 mod hostile;
 mod place;
+mod python;
 mod reproducible;
 mod shelf;

@@ -60,6 +60,35 @@ fn what_cannot_be_seen_is_hinted_at() {
 }
 
 #[test]
+fn what_would_be_lost_is_hinted_at() {
+    let folder = Folder::new("plan-lost");
+    fs::create_dir_all(folder.path().join("data")).unwrap();
+    let around = folder.surroundings();
+    let plan =
+        Plan::new(&options("sh -c true --db=./data/new.db ./new.db org/repo /new ./no/folder"), &around).unwrap();
+    let data = folder.path().join("data");
+    let hint = format!(
+        "`./data/new.db` is not there; what the server writes to it is gone at its end, unless you add `--rw {}` before `--`",
+        data.display()
+    );
+    assert_eq!(plan.hints, [hint]);
+}
+
+#[test]
+fn addresses_that_cannot_be_reached_are_hinted_at() {
+    let folder = Folder::new("plan-addresses");
+    let around = folder.surroundings();
+    let mut asked = options("sh -c true http://localhost:9/sse --url=redis://u:p@host.example https://host.example/");
+    asked.env = vec!["DB=postgresql://u:secret@localhost/x".into(), "API=http://127.0.0.1:8080".into()];
+    let plan = Plan::new(&asked, &around).unwrap();
+    assert_eq!(plan.hints.len(), 4, "{:?}", plan.hints);
+    assert!(plan.hints[0].ends_with("add `--allow http://localhost:9` before `--`"), "{:?}", plan.hints);
+    assert!(!plan.hints.concat().contains("secret") && !plan.hints.concat().contains("u:p"), "{:?}", plan.hints);
+    asked.allow = vec!["http://localhost:9".into(), "http://127.0.0.1:8080".into()];
+    assert_eq!(Plan::new(&asked, &around).unwrap().hints.len(), 2);
+}
+
+#[test]
 fn variables_are_those_that_are_named() {
     let folder = Folder::new("plan-variables");
     let mut around = folder.surroundings();

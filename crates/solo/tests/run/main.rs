@@ -40,6 +40,7 @@ fn runner(words: &[String]) -> i32 {
             "--ro" => options.ro.push(value().into()),
             "--rw" => options.rw.push(value().into()),
             "--allow" => options.allow.push(value()),
+            "--tcp" => options.tcp.push(value()),
             "--env" => options.env.push(value()),
             "--memory" => options.limits = Limits { memory_mb: value().parse().expect("a number"), ..options.limits },
             "--processes" => {

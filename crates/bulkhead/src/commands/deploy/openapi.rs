@@ -18,6 +18,7 @@ const MOST_KB: u64 = 4 << 10;
 /// Flags of an OpenAPI specification.
 #[derive(clap::Args)]
 #[command(next_help_heading = "OpenAPI")]
+#[group(skip)]
 pub struct Args {
     /// Where the API is, instead of what the specification says
     #[arg(long, value_name = "URL")]

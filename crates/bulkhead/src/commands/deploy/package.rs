@@ -49,8 +49,7 @@ impl Package {
             return program::package(flags, name).await;
         }
         if flags.program.any() {
-            let message =
-                "--env, --manifest, --scripts and arguments are for packages; a project has its `bulkhead.toml`";
+            let message = "--env, --manifest, --program, --with, --scripts and arguments are for packages; a project has its `bulkhead.toml`";
             return Err(ClientError::usage("bad_flags", message));
         }
         match flags.path.is_dir() {

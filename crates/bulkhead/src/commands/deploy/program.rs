@@ -29,6 +29,7 @@ const PIECES: usize = 16;
 /// Flags of a package.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Packages")]
+#[group(skip)]
 pub struct Args {
     /// A variable of the program's; may be repeated. Not for secrets: they would be in its reach
     #[arg(long, value_name = "NAME=VALUE", value_parser = super::openapi::variable)]
@@ -36,6 +37,12 @@ pub struct Args {
     /// A file as `bulkhead.toml`, for what there is more to say: secrets, limits. What it does not say is as it is without
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
+    /// Which of the package's programs [default: the one with its name, or the only one]; `python3` for one with modules alone
+    #[arg(long, value_name = "NAME")]
+    program: Option<String>,
+    /// A package beside it, or a bound on what it needs: `mcp<2`; may be repeated
+    #[arg(long, value_name = "PACKAGE")]
+    with: Vec<String>,
     /// Run the scripts that packages have for their installation, in the jail
     #[arg(long)]
     scripts: bool,
@@ -46,7 +53,8 @@ pub struct Args {
 
 impl Args {
     pub fn any(&self) -> bool {
-        self.scripts || self.manifest.is_some() || !self.env.is_empty() || !self.arguments.is_empty()
+        let named = self.manifest.is_some() || self.program.is_some() || !self.with.is_empty();
+        self.scripts || named || !self.env.is_empty() || !self.arguments.is_empty()
     }
 }
 
@@ -106,7 +114,11 @@ pub fn package_name(path: &Path) -> Option<&str> {
 
 /// Installs a package in a jail. Its manifest is made of flags.
 pub async fn package(flags: &Deploy, name: &str) -> Result<Package, ClientError> {
-    let package = install::Package::parse(name).map_err(unusable)?;
+    let mut package = install::Package::parse(name).map_err(unusable)?;
+    package.program = flags.program.program.clone();
+    for text in &flags.program.with {
+        package = package.with(text).map_err(unusable)?;
+    }
     let around = Surroundings::here().map_err(unusable)?;
     let order = Order { scripts: flags.program.scripts, ..Order::new(&package, &around, &talk).map_err(failed)? };
     let Installed { folder, command, environment } = install::install(&order).await.map_err(failed)?;

@@ -38,13 +38,46 @@ pub async fn surface(package: &Package) -> Result<Surface, ClientError> {
     let seed = seed.map_err(|failure| {
         let message = match &package.code {
             Code::Module(source) => source.trace(&failure.message),
-            Code::Program(_) => failure.message,
+            Code::Program(_) => {
+                let hint = advice(&failure.message, package);
+                return ClientError::refused(failure.code.as_str(), failure.message, hint);
+            }
         };
         refused(failure.code.as_str(), message)
     })?;
     let shown =
         serde_json::from_str(seed.surface().get()).map_err(|error| refused("init_failed", error.to_string()))?;
     Surface::new(shown).map_err(|error| refused("init_failed", error.to_string()))
+}
+
+/// What a program that does not start may be missing, as its last words have it.
+fn advice(words: &str, package: &Package) -> Option<String> {
+    if install::advice::wants_scripts(words) {
+        return Some("a part of it is made by install scripts, which run with `--scripts`, in a jail".to_owned());
+    }
+    if install::advice::wants_older_sdk(words) {
+        return Some(
+            "it is written for an older `mcp` than the newest: `--with 'mcp<2'` bounds what is installed".to_owned(),
+        );
+    }
+    if install::advice::wants_to_write(words) {
+        return Some("it starts in `/app`, which is read-only; it may write to `/tmp` and `/home/user`".to_owned());
+    }
+    if install::advice::wants_room(words) {
+        let more = package.manifest.limits.scratch_mb * 4;
+        return Some(format!("it found no room for its files; `--limit scratch_mb={more}` asks for more"));
+    }
+    let given = |name: &str| matches!(&package.program, bundle::Program::Command(command) if command.environment.contains_key(name));
+    let names = install::advice::variables(words, |_| false).into_iter();
+    let names: Vec<&str> = names.filter(|name| !given(name)).collect();
+    let first = names.first()?;
+    let secret = ["KEY", "TOKEN", "SECRET", "PASSWORD"].iter().any(|end| first.ends_with(end));
+    let more = if secret {
+        "; if it is a secret, give it any text, and bind the secret with `--manifest FILE` (docs/programs.md)"
+    } else {
+        ""
+    };
+    Some(format!("it speaks of {}: `--env {first}=VALUE` sets such a variable{more}", names.join(", ")))
 }
 
 fn program(package: &Package, laid: Option<&Laid>, source_kb: u64) -> Result<Program, ClientError> {

@@ -18,6 +18,8 @@ pub const CASES: &[Case] = &[
     ("an_allowed_host_is_reached", allowed),
     ("node_reaches_an_allowed_host_whatever_its_version", node_fetch),
     ("a_part_of_a_host_is_reached_and_the_rest_is_not", part),
+    ("a_port_is_reached_as_named", port),
+    ("what_is_missing_is_named_with_its_flag", missing),
     ("the_jail_is_explained", explained),
     ("what_cannot_start_says_why", refusals),
 ];
@@ -185,6 +187,50 @@ fn node_fetch() {
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
     assert_eq!(said, json!(["hello /fetch", "hello /https", "fetch failed"]), "{told}");
     assert!(told.contains("`--allow host.example` before `--`"), "{told}");
+}
+
+fn port() {
+    let place = Place::new("port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut bytes = [0; 5];
+        stream.read_exact(&mut bytes).expect("five bytes");
+        stream.write_all(&bytes.map(|byte| byte.to_ascii_uppercase())).expect("an answer");
+        // The next one finds nobody.
+    });
+    let mut session = place.small(&["--tcp", &format!("localhost:{port}"), "--tcp", "db.invalid:5432"]);
+    session.initialize();
+    let say = format!(
+        "import socket; s = socket.create_connection(('localhost', {port}), 60); s.sendall(b'hello'); out = s.recv(9).decode()"
+    );
+    assert_eq!(session.evaluate(&say), "HELLO");
+    served.join().expect("the port");
+    // Where nobody answers, it ends; it does not hang.
+    let again = format!("import socket; s = socket.create_connection(('localhost', {port}), 60); out = len(s.recv(9))");
+    assert_eq!(session.evaluate(&again), 0);
+    session.error_with(&format!("port {port} of localhost cannot be reached"));
+    assert_eq!(session.evaluate("import socket; out = socket.gethostbyname('db.invalid')"), "127.1.0.1");
+    let other = session.evaluate("import socket; socket.create_connection(('localhost', 9), 60)");
+    assert!(other.as_str().is_some_and(|text| text.contains("refused")), "{other}");
+    assert_eq!(session.end(), Some(0));
+}
+
+fn missing() {
+    let place = Place::new("missing");
+    let said = |code: &str| {
+        let output = place.output(&["--", "python3", "-c", code], b"");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let told = said("import sys; sys.exit('ACME_API_KEY is required, and SECRET_OF_THE_HOST')");
+    assert!(told.contains("the server speaks of ACME_API_KEY") && told.contains("`--env ACME_API_KEY`"), "{told}");
+    assert!(told.contains("SECRET_OF_THE_HOST is set, but the server does not see it"), "{told}");
+    assert!(!told.contains("a secret value"), "{told}");
+    let told = said("import socket; socket.create_connection(('127.0.0.1', 5432))");
+    assert!(!told.contains("--env"), "{told}");
+    let told = said("raise SystemExit('connect ECONNREFUSED 127.0.0.1:5432')");
+    assert!(told.contains("`--tcp localhost:5432` before `--`"), "{told}");
 }
 
 fn part() {
