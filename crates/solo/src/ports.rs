@@ -3,13 +3,14 @@
 
 use crate::error::Error;
 use crate::voice::Voice;
+use egress::{Forbidden, classify};
 use jail::program::{Child, Content, Mount};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream as Raw};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -102,7 +103,7 @@ async fn serve(listener: TcpListener, port: Port, voice: Voice) {
         };
         let (port, voice, told) = (port.clone(), voice.clone(), told.clone());
         served.spawn(async move {
-            let outer = tokio::time::timeout(PATIENCE, TcpStream::connect((port.host.as_str(), port.port))).await;
+            let outer = tokio::time::timeout(PATIENCE, connect(&port)).await;
             match outer.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
                 // Whoever breaks off has said enough.
                 Ok(mut outer) => drop(tokio::io::copy_bidirectional(&mut inner, &mut outer).await),
@@ -114,6 +115,31 @@ async fn serve(listener: TcpListener, port: Port, voice: Voice) {
             drop(place);
         });
     }
+}
+
+/// Names may lead anywhere, and change.
+async fn connect(port: &Port) -> std::io::Result<TcpStream> {
+    let mut last = std::io::ErrorKind::NotFound.into();
+    for address in lookup_host((port.host.as_str(), port.port)).await? {
+        let connected = match allowed(address.ip()) {
+            Ok(()) => TcpStream::connect(address).await,
+            Err(forbidden) => Err(std::io::Error::other(format!("{}: {forbidden}", address.ip()))),
+        };
+        match connected {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Whoever names a port means this machine, its network or the world: metadata of a cloud is none of these.
+fn allowed(address: IpAddr) -> Result<(), Forbidden> {
+    let near = match address {
+        IpAddr::V4(address) => address.is_private(),
+        IpAddr::V6(_) => false,
+    };
+    if near || address.is_loopback() { Ok(()) } else { classify(address) }
 }
 
 #[cfg(test)]
@@ -133,6 +159,18 @@ mod tests {
             inside,
             ["127.0.0.1 localhost:5432", "127.1.0.1 db.example:5432", "127.1.0.1 db.example:80", "127.1.0.2 other:1"]
         );
+    }
+
+    #[test]
+    fn a_name_does_not_lead_to_metadata() {
+        for address in ["127.0.0.1", "::1", "10.1.2.3", "192.168.0.9", "172.16.0.1", "93.184.216.34"] {
+            assert!(allowed(address.parse().unwrap()).is_ok(), "{address}");
+        }
+        for address in
+            ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "::ffff:169.254.169.254", "0.0.0.0", "224.0.0.1"]
+        {
+            assert!(allowed(address.parse().unwrap()).is_err(), "{address}");
+        }
     }
 
     #[test]
