@@ -46,9 +46,9 @@ fn prepare<'s>(scope: &mut v8::PinScope<'s, '_>) -> Result<Prepared<'s>, String>
     let setup = v8::Local::<v8::Object>::try_from(setup).map_err(|_| "setup.js gave no object")?;
     let embedder = property(scope, setup, "embedder").ok_or("setup.js gave no embedder")?;
     let embedder = v8::Local::<v8::Object>::try_from(embedder).map_err(|_| "the embedder is no object")?;
-    let before = cpu_time();
+    let before = jail::process::cpu_used();
     let installed = isolate_web::install(scope, embedder)?;
-    Ok((setup, installed.exports, cpu_time().saturating_sub(before)))
+    Ok((setup, installed.exports, jail::process::cpu_used().saturating_sub(before)))
 }
 
 fn property<'s>(
@@ -146,14 +146,6 @@ impl<'s> Realm<'_, 's, '_> {
         let json = v8::Local::<v8::String>::try_from(json).ok()?;
         Some(json.to_rust_string_lossy(self.scope).into_bytes())
     }
-}
-
-/// Processor time of this process: wall-clock time says more about its neighbours.
-fn cpu_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec, which the call fills.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 fn natives<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Object>> {

@@ -12,6 +12,9 @@
 
 pub mod image;
 pub mod layout;
+mod modules;
+
+pub use modules::{Modules, resolve};
 
 /// The branch of V8 that the crate `v8` binds. Checked at build by `scripts/v8.sh` and again by [`start`].
 pub const V8_BRANCH: &str = "14.6.";

@@ -4,8 +4,7 @@
 //! in a trusted zygote, before any tenant code. The functions in Rust are handed to our modules only: tenant code
 //! reaches them through the public classes and in no other way.
 
-// Not `forbid`: V8's callback scope is one `unsafe` line, in `loader::resolve`, which says why it holds.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod base64;
 mod bytes;

@@ -101,7 +101,7 @@ fn hand_over<'s>(
 
 fn evaluate<'s>(scope: &mut v8::PinScope<'s, '_>) -> Option<v8::Local<'s, v8::Object>> {
     let main = compile(scope, "./main.js")?;
-    main.instantiate_module(scope, resolve)?;
+    main.instantiate_module(scope, isolate_engine::resolve::<Ours>)?;
     let promise = v8::Local::<v8::Promise>::try_from(main.evaluate(scope)?).ok()?;
     if main.get_status() == v8::ModuleStatus::Errored {
         // The rejection is ours to report, not an unhandled one.
@@ -139,16 +139,11 @@ fn compile<'s>(scope: &mut v8::PinScope<'s, '_>, specifier: &str) -> Option<v8::
     Some(module)
 }
 
-#[allow(unsafe_code)]
-fn resolve<'s>(
-    context: v8::Local<'s, v8::Context>,
-    specifier: v8::Local<'s, v8::String>,
-    _attributes: v8::Local<'s, v8::FixedArray>,
-    _referrer: v8::Local<'s, v8::Module>,
-) -> Option<v8::Local<'s, v8::Module>> {
-    // SAFETY: V8 calls this with the context it is instantiating in, on the isolate's own thread, and nothing else
-    // holds a scope of that isolate while it runs.
-    v8::callback_scope!(unsafe scope, context);
-    let specifier = specifier.to_rust_string_lossy(scope);
-    compile(scope, &specifier)
+/// Our own modules, and no others.
+struct Ours;
+
+impl isolate_engine::Modules for Ours {
+    fn find<'s>(scope: &mut v8::PinScope<'s, '_>, specifier: &str) -> Option<v8::Local<'s, v8::Module>> {
+        compile(scope, specifier)
+    }
 }

@@ -119,7 +119,7 @@ fn compile_module(
     })();
     match module {
         Some(module) => {
-            if module.instantiate_module(scope, refuse_import).is_none() {
+            if module.instantiate_module(scope, isolate_engine::resolve::<Alone>).is_none() {
                 let error = scope.exception();
                 return Err(describe(scope, realm, error));
             }
@@ -224,19 +224,16 @@ fn import_refusal(specifier: &str) -> String {
     format!("cannot import `{shown}`: {hint}")
 }
 
-fn refuse_import<'s>(
-    context: v8::Local<'s, v8::Context>,
-    specifier: v8::Local<'s, v8::String>,
-    _attributes: v8::Local<'s, v8::FixedArray>,
-    _referrer: v8::Local<'s, v8::Module>,
-) -> Option<v8::Local<'s, v8::Module>> {
-    // SAFETY: V8 calls this while `instantiate_module` runs, in the context it passes, with no other scope in use.
-    v8::callback_scope!(unsafe scope, context);
-    let text = import_refusal(&specifier.to_rust_string_lossy(scope));
-    let text = v8::String::new(scope, &text)?;
-    let error = v8::Exception::type_error(scope, text);
-    scope.throw_exception(error);
-    None
+/// A server is one module.
+struct Alone;
+
+impl isolate_engine::Modules for Alone {
+    fn find<'s>(scope: &mut v8::PinScope<'s, '_>, specifier: &str) -> Option<v8::Local<'s, v8::Module>> {
+        let text = v8::String::new(scope, &import_refusal(specifier))?;
+        let error = v8::Exception::type_error(scope, text);
+        scope.throw_exception(error);
+        None
+    }
 }
 
 pub fn refuse_dynamic_import<'s>(
