@@ -3,7 +3,7 @@
 /// Variables that are named, at most.
 const MOST: usize = 4;
 /// How names of variables end that programs want to be set.
-const ENDS: [&str; 27] = [
+const ENDS: [&str; 28] = [
     "ACCOUNT",
     "CONFIG",
     "CREDENTIALS",
@@ -31,6 +31,7 @@ const ENDS: [&str; 27] = [
     "URI",
     "URL",
     "USER",
+    "USERNAME",
 ];
 
 /// The variables that it speaks of; `known` says of which others it may do so. Those come first that it speaks of first.
@@ -40,7 +41,7 @@ pub fn variables(words: &str, known: impl Fn(&str) -> bool) -> Vec<&str> {
         let capital = name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
         let own = name.starts_with("ERR_") || !name.starts_with(|c: char| c.is_ascii_uppercase());
         let ends = name.rsplit('_').next().unwrap_or_default();
-        let wanted = ENDS.contains(&ends) || ends == "USERNAME" || known(name);
+        let wanted = ENDS.contains(&ends) || known(name);
         if capital && !own && wanted && name.contains('_') && !names.contains(&name) {
             names.push(name);
         }

@@ -288,10 +288,13 @@ impl Driver {
 
     fn answer(&mut self, id: u32, used: Used, outcome: Result<Bytes, Failure>) -> Result<(), Cause> {
         let mut call = self.calls.remove(&id).ok_or(Cause::OutOfTurn)?;
-        let measured = self.process.cpu_time().map(|now| now.saturating_sub(self.cpu_base).as_micros());
-        // Its own figure is the finer one: of a process that is running the kernel's may be a tick old. But it is the
-        // least that was used, whatever the process says.
-        let counted = measured.and_then(|us| u64::try_from(us).ok()).filter(|_| self.calls.is_empty());
+        // Its own figure is the finer one: of a process that is running the kernel's may be a tick old. But the kernel's is
+        // the least that was used, whatever the process says; of several calls it cannot tell whose that was.
+        let counted = match self.calls.is_empty() {
+            true => self.process.cpu_time().map(|now| now.saturating_sub(self.cpu_base).as_micros()),
+            false => None,
+        };
+        let counted = counted.and_then(|us| u64::try_from(us).ok());
         call.usage.cpu_us = used.cpu_us.min(self.most_cpu_us()).max(counted.unwrap_or(0));
         call.usage.memory_kb = used.memory_kb;
         if self.calls.is_empty() {

@@ -32,14 +32,13 @@ pub(super) fn of_all(processes: &OwnedFd, group: Option<&Group>) -> Option<Usage
     let mut sum = Usage::default();
     for process in list(processes)? {
         // It may have ended since.
-        let (Some(status), Some(stat)) = (beginning(&process.join("status")), beginning(&process.join("stat"))) else {
-            continue;
-        };
+        let Some(status) = beginning(&process.join("status")) else { continue };
         sum.processes += 1;
         let threads = number(&status, "Threads:");
         sum.threads += threads;
         sum.memory_bytes += resident(&process, &status) << 10;
         if of_group.is_none() {
+            let stat = beginning(&process.join("stat")).unwrap_or_default();
             let [own, of_children] =
                 cpu_ticks(&stat).map(|ticks| Duration::from_secs_f64(ticks as f64 / ticks_per_second()));
             sum.cpu += own.max(precise_cpu(&process, threads)) + of_children;

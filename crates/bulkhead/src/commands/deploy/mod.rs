@@ -140,11 +140,6 @@ impl Deploy {
                     "it reaches no host; `egress` in its manifest, or `--egress HOST` for a package, names those it may reach",
                 );
             }
-            if matches!(package.code, Code::Program(_)) && package.manifest.egress.is_empty() && !self.json {
-                talk(
-                    "it has no network: hosts that it is to reach are named by `--egress HOST`, or `egress` in its manifest",
-                );
-            }
             let tools = made.surface["tools"].as_array().map_or(0, Vec::len);
             let count = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
             return Ok(self.print(&place, &made.deployment, &made.url, &format!("runs, with {count}")));
