@@ -3,8 +3,8 @@
 use crate::rows::Way;
 use anyhow::{Context, Result};
 use bench_process::server::{FOLDERS, Server};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -20,32 +20,51 @@ pub struct Peer {
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
     last: u64,
+    /// Whether it has said that one of its lists is another by now.
+    changed: bool,
 }
 
 #[derive(serde::Deserialize)]
 struct Message<'a> {
     id: Option<u64>,
+    method: Option<&'a str>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
 }
 
+/// What a server may offer, and where it lists that.
+const LISTS: [(&str, &str); 4] = [
+    ("tools", "tools/list"),
+    ("prompts", "prompts/list"),
+    ("resources", "resources/list"),
+    ("resources", "resources/templates/list"),
+];
+
 impl Peer {
-    /// Starts one, and has it say hello and show its tools.
+    /// Starts one, and has it say hello and show what it has: the same conversation as behind the wall.
     pub async fn start(way: Way, server: Server, files: &Path) -> Result<Peer> {
         let mut command = command(way, server, files)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().context("it cannot be started")?;
         let input = child.stdin.take().context("no standard input")?;
         let output = BufReader::new(child.stdout.take().context("no standard output")?).lines();
-        let mut peer = Peer { server, child, input, output, last: 0 };
+        let mut peer = Peer { server, child, input, output, last: 0, changed: false };
         let hello = json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": {
+                "roots": {},
+                "sampling": { "tools": {}, "context": {} },
+                "elicitation": { "form": {}, "url": {} },
+            },
             "clientInfo": { "name": "bench", "version": "1" },
         });
-        peer.ask("initialize", &hello.to_string()).await?;
+        let hello = peer.ask("initialize", &hello.to_string()).await?;
         peer.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()).await?;
-        peer.ask("tools/list", "{}").await?;
+        let offered = serde_json::from_str::<Value>(&hello)?["capabilities"].take();
+        peer.changed = true;
+        while std::mem::take(&mut peer.changed) {
+            peer.list(&offered).await?;
+        }
         Ok(peer)
     }
 
@@ -65,16 +84,49 @@ impl Peer {
         Ok(())
     }
 
+    /// Asks for all lists at once.
+    async fn list(&mut self, offered: &Value) -> Result<()> {
+        let mut asked = Vec::new();
+        for (_, method) in LISTS.iter().filter(|(capability, _)| offered[capability].is_object()) {
+            asked.push(self.request(method, "{}").await?);
+        }
+        while !asked.is_empty() {
+            let (id, _) = self.answer().await?;
+            asked.retain(|other| *other != id);
+        }
+        Ok(())
+    }
+
     async fn ask(&mut self, method: &str, params: &str) -> Result<String> {
+        let asked = self.request(method, params).await?;
+        loop {
+            let (id, result) = self.answer().await?;
+            if id == asked {
+                return Ok(result);
+            }
+        }
+    }
+
+    async fn request(&mut self, method: &str, params: &str) -> Result<u64> {
         self.last += 1;
         let id = self.last;
         self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)).await?;
+        Ok(id)
+    }
+
+    /// The next answer. What it asks is not answered.
+    async fn answer(&mut self) -> Result<(u64, String)> {
         loop {
             let line = tokio::time::timeout(PATIENCE, self.output.next_line()).await.context("it does not answer")?;
             let line = line?.context("it has ended")?;
             let message: Message = serde_json::from_str(&line)?;
-            if message.id == Some(id) {
-                return Ok(message.result.with_context(|| format!("it refuses: {line}"))?.get().to_owned());
+            match (message.id, message.method) {
+                (Some(id), None) => {
+                    let result = message.result.with_context(|| format!("it refuses: {line}"))?;
+                    return Ok((id, result.get().to_owned()));
+                }
+                (_, Some(method)) => self.changed |= method.ends_with("/list_changed"),
+                (None, None) => {}
             }
         }
     }

@@ -131,10 +131,13 @@ const TEMPLATES: Kind = Kind {
 /// Reads all that the server offers. The error is for the server's author. `call`: in whose name it is asked.
 pub(crate) async fn list(peer: &Peer, call: Option<u64>, greeting: &Greeting) -> Result<Offered, String> {
     let offers = &greeting.capabilities;
-    let (tools, tool_names) = read(peer, call, &TOOLS, offers.tools.is_some()).await?;
-    let (prompts, prompt_names) = read(peer, call, &PROMPTS, offers.prompts.is_some()).await?;
-    let (resources, _) = read(peer, call, &RESOURCES, offers.resources.is_some()).await?;
-    let (templates, _) = read(peer, call, &TEMPLATES, offers.resources.is_some()).await?;
+    // All at once: whoever waits for a program to start should not wait for one answer after the other.
+    let ((tools, tool_names), (prompts, prompt_names), (resources, _), (templates, _)) = tokio::try_join!(
+        read(peer, call, &TOOLS, offers.tools.is_some()),
+        read(peer, call, &PROMPTS, offers.prompts.is_some()),
+        read(peer, call, &RESOURCES, offers.resources.is_some()),
+        read(peer, call, &TEMPLATES, offers.resources.is_some()),
+    )?;
     if let Some(bad) = tool_names.iter().find(|name| !is_name(name)) {
         return Err(format!("tool `{bad}`: a name has 1 to {LONGEST_NAME} letters, digits, and _ . / -"));
     }
