@@ -43,7 +43,7 @@ impl Image {
         let file = create()?;
         let plan = Plan::new(pieces);
         // SAFETY: a file just made; the number is its own and valid.
-        check(unsafe { libc::syscall(libc::SYS_ftruncate, file.as_raw_fd(), plan.length()) })?;
+        check(unsafe { syscall!(libc::SYS_ftruncate, file.as_raw_fd(), plan.length()) })?;
         // SAFETY: the plan was just made of this process's mappings, and it has one thread.
         unsafe { plan.carry_out(file.as_raw_fd(), true)? };
         for run in runs(&maps) {
@@ -77,7 +77,7 @@ impl Image {
     pub fn freeze_again(&self, file: libc::c_int, most: usize) -> io::Result<usize> {
         let mut pieces = self.fixed.clone();
         // SAFETY: asks the kernel where the heap ends; 0 changes nothing.
-        let end = unsafe { libc::syscall(libc::SYS_brk, 0) } as usize;
+        let end = unsafe { syscall!(libc::SYS_brk, 0) } as usize;
         pieces.push(Piece { start: self.heap, end: end.next_multiple_of(PAGE), protection: READ_WRITE });
         // Allocated before V8's chunks are looked at, which allocating does not change.
         pieces.extend(layout::writable().map(|(start, end)| Piece { start, end, protection: READ_WRITE }));
@@ -216,7 +216,7 @@ impl Plan {
                     let byte = piece.start as *mut u8;
                     byte.write_volatile(byte.read_volatile());
                     let (length, protection) = (piece.end - piece.start, piece.protection);
-                    check(libc::syscall(libc::SYS_mprotect, piece.start, length, protection))?;
+                    check(syscall!(libc::SYS_mprotect, piece.start, length, protection))?;
                 } else {
                     self.map(file, piece, 0)?;
                 }
@@ -231,7 +231,7 @@ impl Plan {
         let (length, offset) = (piece.end - piece.start, self.offset(piece.start));
         let (protection, flags) = (piece.protection | also, libc::MAP_PRIVATE | libc::MAP_FIXED);
         // SAFETY: replaces a mapping by the same bytes, as the caller promises.
-        check(unsafe { libc::syscall(libc::SYS_mmap, piece.start, length, protection, flags, file, offset) })?;
+        check(unsafe { syscall!(libc::SYS_mmap, piece.start, length, protection, flags, file, offset) })?;
         Ok(())
     }
 
@@ -251,9 +251,9 @@ impl Plan {
             self.map(file, &run.whole, 0)?;
             for gap in &run.gaps {
                 let (start, length) = (gap.start, gap.end - gap.start);
-                if libc::syscall(libc::SYS_madvise, start, length, MADV_GUARD_INSTALL) != 0 {
+                if syscall!(libc::SYS_madvise, start, length, MADV_GUARD_INSTALL) != 0 {
                     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-                    check(libc::syscall(libc::SYS_mmap, start, length, libc::PROT_NONE, flags, -1, 0))?;
+                    check(syscall!(libc::SYS_mmap, start, length, libc::PROT_NONE, flags, -1, 0))?;
                 }
             }
         }
@@ -296,7 +296,7 @@ fn create() -> io::Result<OwnedFd> {
     const MFD_EXEC: libc::c_uint = 0x10;
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a string that lives on, the flags are numbers.
-    let make = |flags: libc::c_uint| check(unsafe { libc::syscall(libc::SYS_memfd_create, c"zygote".as_ptr(), flags) });
+    let make = |flags: libc::c_uint| check(unsafe { syscall!(libc::SYS_memfd_create, c"zygote".as_ptr(), flags) });
     let file = make(flags | MFD_EXEC).or_else(|_| make(flags))?;
     // SAFETY: the kernel made this descriptor for this call, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(file as libc::c_int) })
@@ -305,7 +305,7 @@ fn create() -> io::Result<OwnedFd> {
 fn seal(file: &OwnedFd) -> io::Result<()> {
     let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
     // SAFETY: takes numbers only.
-    check(unsafe { libc::syscall(libc::SYS_fcntl, file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    check(unsafe { syscall!(libc::SYS_fcntl, file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
     Ok(())
 }
 
@@ -324,14 +324,14 @@ impl Room {
         unsafe {
             let reserve = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             let mapped =
-                check(libc::syscall(libc::SYS_mmap, 0, length + HUGE_PAGE, libc::PROT_NONE, reserve, -1, 0))? as usize;
+                check(syscall!(libc::SYS_mmap, 0, length + HUGE_PAGE, libc::PROT_NONE, reserve, -1, 0))? as usize;
             let start = mapped.next_multiple_of(HUGE_PAGE);
             let shared = libc::MAP_SHARED | libc::MAP_FIXED;
-            check(libc::syscall(libc::SYS_mmap, start, length, READ_WRITE, shared, file, 0))?;
+            check(syscall!(libc::SYS_mmap, start, length, READ_WRITE, shared, file, 0))?;
             for unit in (start..start + length).step_by(HUGE_PAGE).filter(|_| huge) {
                 // Where the kernel has no huge pages to give, small ones do. There must be a page to make a huge one of.
                 (unit as *mut u8).write_volatile(0);
-                libc::syscall(libc::SYS_madvise, unit, HUGE_PAGE, MADV_COLLAPSE);
+                syscall!(libc::SYS_madvise, unit, HUGE_PAGE, MADV_COLLAPSE);
             }
             Ok(Room { start, length, mapped })
         }
@@ -341,7 +341,7 @@ impl Room {
     /// Nobody may use the room afterwards.
     unsafe fn unmap(self) -> io::Result<()> {
         // SAFETY: exactly what `map` mapped.
-        check(unsafe { libc::syscall(libc::SYS_munmap, self.mapped, self.length + HUGE_PAGE) })?;
+        check(unsafe { syscall!(libc::SYS_munmap, self.mapped, self.length + HUGE_PAGE) })?;
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ pub unsafe fn map(
     let fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
     let hint = if hint.is_null() || fixed || fd != -1 { hint } else { neighbour(length) as *mut libc::c_void };
     // SAFETY: the caller's arguments; a hint is only a wish, the kernel never replaces a mapping for it.
-    let mapped = unsafe { libc::syscall(libc::SYS_mmap, hint, length, protection, flags, fd, offset) };
+    let mapped = unsafe { syscall!(libc::SYS_mmap, hint, length, protection, flags, fd, offset) };
     if mapped != -1 {
         note(mapped as usize, length, Some(protection));
     }
@@ -112,7 +112,7 @@ pub(crate) fn writable() -> impl Iterator<Item = (usize, usize)> {
 /// As `munmap(2)`.
 pub unsafe fn unmap(start: *mut libc::c_void, length: usize) -> libc::c_int {
     // SAFETY: the caller's arguments, passed on.
-    let result = unsafe { libc::syscall(libc::SYS_munmap, start, length) as libc::c_int };
+    let result = unsafe { syscall!(libc::SYS_munmap, start, length) as libc::c_int };
     if result == 0 {
         note(start as usize, length, None);
     }
@@ -125,7 +125,7 @@ pub unsafe fn unmap(start: *mut libc::c_void, length: usize) -> libc::c_int {
 /// As `mprotect(2)`.
 pub unsafe fn protect(start: *mut libc::c_void, length: usize, protection: libc::c_int) -> libc::c_int {
     // SAFETY: the caller's arguments, passed on.
-    let result = unsafe { libc::syscall(libc::SYS_mprotect, start, length, protection) as libc::c_int };
+    let result = unsafe { syscall!(libc::SYS_mprotect, start, length, protection) as libc::c_int };
     if result == 0 {
         note(start as usize, length, Some(protection));
     }

@@ -10,6 +10,14 @@
 //! V8 is started single-threaded, with its single-threaded platform: a process that is to be forked
 //! with a live isolate must not have other threads.
 
+/// A system call by its number. Each argument is made as wide as the kernel reads it: of a narrower one, what is above it is
+/// whatever was there before.
+macro_rules! syscall {
+    ($number:expr $(, $argument:expr)* $(,)?) => {
+        libc::syscall($number $(, $argument as libc::c_long)*)
+    };
+}
+
 pub mod image;
 pub mod layout;
 mod modules;
@@ -265,7 +273,7 @@ macro_rules! interpose {
                     return 0;
                 }
                 // SAFETY: the caller's arguments, passed on.
-                unsafe { $crate::libc::syscall($crate::libc::SYS_madvise, address, length, advice) as _ }
+                unsafe { $crate::libc::syscall($crate::libc::SYS_madvise, address, length, advice as $crate::libc::c_long) as _ }
             }
 
             /// See `layout::map`.
@@ -342,7 +350,7 @@ macro_rules! interpose {
                     return length as isize;
                 }
                 // SAFETY: the caller's arguments, passed on.
-                unsafe { $crate::libc::syscall($crate::libc::SYS_write, fd, bytes, length) as isize }
+                unsafe { $crate::libc::syscall($crate::libc::SYS_write, fd as $crate::libc::c_long, bytes, length) as isize }
             }
 
             /// An abort would raise a signal, which no filter allows; this keeps the cause readable.

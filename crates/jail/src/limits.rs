@@ -113,7 +113,9 @@ fn prlimit(resource: Resource, new: Option<libc::rlimit>) -> io::Result<libc::rl
     let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let new = new.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: both pointers are null or point to an rlimit on this stack frame; on 64-bit Linux rlimit is rlimit64.
-    check_long(unsafe { libc::syscall(libc::SYS_prlimit64, 0, resource as libc::c_long, new, &raw mut old) })?;
+    check_long(unsafe {
+        libc::syscall(libc::SYS_prlimit64, 0 as libc::c_long, resource as libc::c_long, new, &raw mut old)
+    })?;
     Ok(old)
 }
 
