@@ -32,6 +32,11 @@ const LOG_LINE_COST: u64 = 32;
 /// Beyond its CPU budget and a fifth of it the kernel's timer has ended a compartment; after this much, the host does.
 const GRACE: Duration = Duration::from_millis(200);
 
+/// How often a compartment without a call is looked at, and the CPU time it may have used since the last look: nothing of its
+/// code runs then, unless it is not itself any more.
+const IDLE_LOOK: Duration = Duration::from_secs(5);
+const IDLE_CPU: Duration = Duration::from_millis(100);
+
 pub(crate) type Answer = (Result<Bytes, Failure>, Usage);
 
 /// What a caller hands in.
@@ -96,8 +101,8 @@ impl Driver {
             pending_bytes: 0,
             running: 0,
             cpu_base: Duration::ZERO,
-            cpu_allowed: Duration::ZERO,
-            cpu_check: Instant::now(),
+            cpu_allowed: IDLE_CPU,
+            cpu_check: Instant::now() + IDLE_LOOK,
             late_left: 0,
             loading: None,
         }
@@ -180,9 +185,9 @@ impl Driver {
     /// Waits for the next thing to happen and handles it. An error is the end of the compartment. Safe to cancel.
     pub(crate) async fn step(&mut self) -> Result<(), Cause> {
         let deadline = self.calls.values().map(|call| call.deadline).min();
-        let wake = deadline.map(|deadline| deadline.min(self.cpu_check));
+        let wake = deadline.map_or(self.cpu_check, |deadline| deadline.min(self.cpu_check));
         // Asked first, because a compartment that never stops talking would keep the clock below from its turn.
-        if wake.is_some_and(|wake| wake <= Instant::now()) {
+        if wake <= Instant::now() {
             return self.check_clocks();
         }
         tokio::select! {
@@ -194,7 +199,7 @@ impl Driver {
                 Err(link::Ended::Closed) => return Err(Cause::Closed),
                 Err(link::Ended::Malformed(malformed)) => return Err(Cause::Malformed(malformed)),
             },
-            () = sleep_until(wake), if wake.is_some() => self.check_clocks()?,
+            () = tokio::time::sleep_until(wake) => self.check_clocks()?,
         }
         Ok(())
     }
@@ -228,12 +233,24 @@ impl Driver {
         if self.cpu_check <= now {
             // A process that is gone has no clock; its channel tells.
             let used = self.process.cpu_time().unwrap_or_default().saturating_sub(self.cpu_base);
-            if used >= self.cpu_allowed {
+            // What a load may use is bounded by itself, and by the time that its caller has.
+            if used >= self.cpu_allowed && self.loading.is_none() {
                 return Err(Cause::Limit(Code::CpuLimit));
             }
-            self.cpu_check = now + (self.cpu_allowed - used).max(Duration::from_millis(10));
+            if self.calls.is_empty() {
+                self.rest();
+            } else {
+                self.cpu_check = now + self.cpu_allowed.saturating_sub(used).max(Duration::from_millis(10));
+            }
         }
         Ok(())
+    }
+
+    /// From now on there is no call.
+    fn rest(&mut self) {
+        self.cpu_base = self.process.cpu_time().unwrap_or(self.cpu_base);
+        self.cpu_allowed = IDLE_CPU;
+        self.cpu_check = Instant::now() + IDLE_LOOK;
     }
 
     fn handle(&mut self, frame: Frame) -> Result<(), Cause> {
@@ -261,6 +278,9 @@ impl Driver {
             Kind::Loaded | Kind::Failed => {
                 let waiting = self.loading.take().ok_or(Cause::OutOfTurn)?;
                 let _ = waiting.send(frame);
+                if self.calls.is_empty() {
+                    self.rest();
+                }
                 Ok(())
             }
             Kind::HostCall => self.ask_host(frame),
@@ -290,14 +310,13 @@ impl Driver {
         let mut call = self.calls.remove(&id).ok_or(Cause::OutOfTurn)?;
         // Its own figure is the finer one: of a process that is running the kernel's may be a tick old. But the kernel's is
         // the least that was used, whatever the process says; of several calls it cannot tell whose that was.
-        let counted = match self.calls.is_empty() {
-            true => self.process.cpu_time().map(|now| now.saturating_sub(self.cpu_base).as_micros()),
-            false => None,
-        };
-        let counted = counted.and_then(|us| u64::try_from(us).ok());
-        call.usage.cpu_us = used.cpu_us.min(self.most_cpu_us()).max(counted.unwrap_or(0));
+        call.usage.cpu_us = used.cpu_us.min(self.most_cpu_us());
         call.usage.memory_kb = used.memory_kb;
         if self.calls.is_empty() {
+            let before = self.cpu_base;
+            self.rest();
+            let counted = self.cpu_base.saturating_sub(before).as_micros();
+            call.usage.cpu_us = call.usage.cpu_us.max(u64::try_from(counted).unwrap_or(u64::MAX));
             self.late_left = call.log_left;
         }
         let _ = call.answer.send((outcome, call.usage));
@@ -380,11 +399,4 @@ fn too_late() -> HostRefusal {
 fn frame_cap(limits: &Limits) -> usize {
     let largest = (limits.result_kb * 1024).max(HOST_CALL_BYTES);
     usize::try_from(largest).unwrap_or(usize::MAX).saturating_add(64 << 10)
-}
-
-async fn sleep_until(wake: Option<Instant>) {
-    match wake {
-        Some(wake) => tokio::time::sleep_until(wake).await,
-        None => std::future::pending().await,
-    }
 }

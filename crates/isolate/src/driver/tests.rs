@@ -200,3 +200,33 @@ async fn late_words_are_dropped_and_bounded() {
     assert!((1..most).contains(&taken), "{taken} late words were taken");
     assert_eq!(ear.logged.load(Ordering::SeqCst), 0, "they belong to nobody");
 }
+
+/// With no call in flight nothing of the tenant's runs. A process that computes all the same is not itself any more.
+#[tokio::test]
+async fn one_that_computes_without_a_call_is_ended() {
+    let mut rig = Rig::around(std::process::Command::new("sh").args(["-c", "while :; do :; done"]));
+    let mut driver = rig.driver.take().expect("not taken yet");
+    let ended = tokio::time::timeout(Duration::from_secs(60), driver.step()).await.expect("it is looked at");
+    assert!(matches!(ended, Err(Cause::Limit(Code::CpuLimit))), "{ended:?}");
+    driver.end(Cause::Limit(Code::CpuLimit)).await;
+    rig.assert_killed();
+    let mut rig = Rig::new();
+    let mut driver = rig.driver.take().expect("not taken yet");
+    driver.cpu_check = Instant::now();
+    assert!(driver.step().await.is_ok(), "one that waits is left alone");
+    assert!(driver.cpu_check > Instant::now());
+}
+
+/// Loading takes as long as it takes: whoever asked for it has a limit of their own.
+#[tokio::test]
+async fn one_that_loads_is_not_taken_for_one_that_computes() {
+    let mut rig = Rig::new();
+    let mut driver = rig.driver.take().expect("not taken yet");
+    let (answer, _answered) = oneshot::channel();
+    driver.loading = Some(answer);
+    (driver.cpu_allowed, driver.cpu_check) = (Duration::ZERO, Instant::now());
+    assert!(driver.step().await.is_ok());
+    (driver.cpu_allowed, driver.cpu_check) = (Duration::ZERO, Instant::now());
+    assert!(driver.handle(Frame { kind: Kind::Loaded, id: 0, meta: Vec::new(), body: Vec::new() }).is_ok());
+    assert_eq!(driver.cpu_allowed, IDLE_CPU, "what it used meanwhile is forgotten");
+}

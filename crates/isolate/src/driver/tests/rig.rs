@@ -23,7 +23,12 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new() -> Rig {
-        let sleeper = Command::new("sleep").arg("600").spawn().expect("every system has `sleep`");
+        Rig::around(Command::new("sleep").arg("600"))
+    }
+
+    /// With another process than one that does nothing. It is killed with the rig.
+    pub(super) fn around(command: &mut Command) -> Rig {
+        let sleeper = command.spawn().expect("every system has `sleep` and `sh`");
         let process = || {
             let pid = i32::try_from(sleeper.id()).expect("a process's number");
             Process::new(PidFd::open(pid).expect("it was just started")).expect("it is not waited for yet")
