@@ -21,6 +21,10 @@ const CALM: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
 const MOST_DOUBLINGS: u32 = 8;
 
+/// Starts that may be lost one after the other before there is a pause: a program can make its end look like somebody else's
+/// doing.
+const MOST_LOST: u32 = 3;
+
 /// A program that takes another's place begins so much later: starting is work, and whoever took the other one calls it now.
 const HEAD_START: Duration = Duration::from_millis(20);
 
@@ -62,6 +66,8 @@ struct State {
     last_missed: Instant,
     /// What one holds when it waits.
     bytes: u64,
+    /// Starts that were lost since the last one that was not.
+    lost: u32,
     trouble: Option<Trouble>,
 }
 
@@ -85,6 +91,7 @@ impl Warm {
             last_taken: now,
             last_missed: now,
             bytes,
+            lost: 0,
             trouble: None,
         };
         let warm = Arc::new(Warm { launcher, budget, state: Mutex::new(state) });
@@ -139,13 +146,10 @@ impl Warm {
         match &started {
             Ok(instance) => {
                 state.trouble = None;
+                state.lost = 0;
                 state.bytes = held(instance);
             }
-            // One that was lost through no fault of its own may be tried again at once.
-            Err(failure) if matches!(failure.code, Code::InitFailed | Code::InitLimit | Code::SurfaceDrift) => {
-                state.fail(Some(failure.clone()));
-            }
-            Err(_) => {}
+            Err(failure) => state.failed(failure),
         }
         started
     }
@@ -191,6 +195,17 @@ impl Warm {
 }
 
 impl State {
+    /// One that was lost through no fault of its own may be tried again at once, a few times.
+    fn failed(&mut self, failure: &Failure) {
+        let own_fault = matches!(failure.code, Code::InitFailed | Code::InitLimit | Code::SurfaceDrift);
+        if failure.code == Code::CompartmentLost {
+            self.lost += 1;
+        }
+        if own_fault || self.lost > MOST_LOST {
+            self.fail(Some(failure.clone()));
+        }
+    }
+
     fn fail(&mut self, failure: Option<Failure>) {
         let times = self.trouble.as_ref().map_or(0, |trouble| trouble.times) + 1;
         let until = Instant::now() + PAUSE * 2u32.pow((times - 1).min(MOST_DOUBLINGS));
@@ -228,18 +243,38 @@ async fn tend(warm: Weak<Warm>) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn pauses_double_up_to_a_bound() {
+    fn fresh() -> State {
         let now = Instant::now();
-        let mut state = State {
+        State {
             waiting: VecDeque::new(),
             wanted: 0,
             starting: 0,
             last_taken: now,
             last_missed: now,
             bytes: 0,
+            lost: 0,
             trouble: None,
-        };
+        }
+    }
+
+    #[test]
+    fn losses_are_believed_a_few_times() {
+        let mut state = fresh();
+        for _ in 0..MOST_LOST {
+            state.failed(&Failure::new(Code::CompartmentLost, "gone"));
+            state.failed(&Failure::new(Code::Busy, "no memory"));
+            assert!(state.trouble.is_none());
+        }
+        state.failed(&Failure::new(Code::CompartmentLost, "gone"));
+        assert!(state.trouble.is_some());
+        let mut state = fresh();
+        state.failed(&Failure::new(Code::InitFailed, "its own fault"));
+        assert!(state.trouble.is_some());
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_bound() {
+        let (now, mut state) = (Instant::now(), fresh());
         let mut pauses = Vec::new();
         for _ in 0..20 {
             state.fail(None);
