@@ -37,7 +37,7 @@ pub struct LayerView {
 
 /// See whether a layer is there.
 ///
-/// Role: deploy.
+/// Role: deploy. All of it is read and verified: one that is damaged is not there, and can be uploaded again.
 #[utoipa::path(get, path = "/tenants/{tenant}/layers/{digest}", tag = "deployments", operation_id = "get_layer",
     params(("tenant" = String, Path), ("digest" = String, Path)), responses((status = OK, body = LayerView)))]
 pub async fn get(
@@ -48,6 +48,7 @@ pub async fn get(
     asker.tenant(&admin.app.registry().directory(), &tenant)?;
     asker.role(Role::Deploy)?;
     let wanted = parse(&digest)?;
+    let _place = admin.deploying.enter(&tenant)?;
     let size = admin.registry(move |registry| registry.layer_size(&tenant, &wanted)).await?;
     Ok(Json(LayerView { digest, size: size.ok_or_else(Error::not_found)? }))
 }

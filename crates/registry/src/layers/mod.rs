@@ -38,7 +38,7 @@ pub(crate) struct Layers {
 
 impl Registry {
     /// Takes a layer in, as [`Layer`] says it is uploaded. When it returns, all of it is on the disk; if it fails, nothing is.
-    /// One that is there already is answered without reading anything.
+    /// One that is there already, and whole, is answered without reading any of the upload; one that is damaged is replaced.
     pub fn receive_layer(
         &self,
         tenant: &str,
@@ -47,7 +47,8 @@ impl Registry {
     ) -> Result<ReceivedLayer, RegistryError> {
         let (layers, database) = (self.layers(), self.database());
         let uid = database.read(|connection| rows::owner(connection, tenant))?;
-        if layers.place(&uid, digest).is_dir()
+        let found = layers.find(&uid, digest)?;
+        if found == Found::Whole
             && let Some(size) = database.write(|transaction| rows::touch(transaction, tenant, digest), |size| size)?
         {
             return Ok(ReceivedLayer { digest: *digest, size, new: false });
@@ -58,15 +59,18 @@ impl Registry {
         let _reserved = layers.reserve(database, tenant, uid, layer.disk())?;
         let staging = layers.stage()?;
         receive::files(&staging.0, &layer, &mut reader)?;
-        let new = layers.put(database, tenant, &uid, &layer, staging)?;
+        let new = layers.put(database, tenant, &uid, &layer, staging, found)?;
         Ok(ReceivedLayer { digest: *digest, size: layer.size(), new })
     }
 
-    /// Bytes of all files of a layer, if it is there.
+    /// Bytes of all files of a layer, if it is there and whole: whoever asks wants to know whether to upload it.
     pub fn layer_size(&self, tenant: &str, digest: &Digest) -> Result<Option<u64>, RegistryError> {
         let read = |connection: &_| Ok((rows::owner(connection, tenant)?, rows::size(connection, tenant, digest)?));
         let (uid, size) = self.database().read(read)?;
-        Ok(size.filter(|_| self.layers().place(&uid, digest).is_dir()))
+        match size {
+            Some(size) => Ok((self.layers().find(&uid, digest)? == Found::Whole).then_some(size)),
+            None => Ok(None),
+        }
     }
 
     /// The folder of a layer. Each time, all of it is verified, which takes as long as reading it does.
@@ -126,6 +130,19 @@ impl Layers {
         self.home(uid).join(digest.to_string())
     }
 
+    /// Reads all of it.
+    fn find(&self, uid: &Uid, digest: &Digest) -> Result<Found, RegistryError> {
+        let place = self.place(uid, digest);
+        if !place.is_dir() {
+            return Ok(Found::Nothing);
+        }
+        match check::check(&place, digest) {
+            Ok(()) => Ok(Found::Whole),
+            Err(RegistryError::Corrupt { .. }) => Ok(Found::Damaged),
+            Err(error) => Err(error),
+        }
+    }
+
     /// A name that nobody has.
     fn staging(&self) -> Result<PathBuf, RegistryError> {
         let mut name = [0; 16];
@@ -168,7 +185,8 @@ impl Layers {
         Ok(Reserved { layers: self, uid, disk })
     }
 
-    /// Makes a staged layer one of the tenant's. False if somebody else was quicker with the same one.
+    /// Makes a staged layer one of the tenant's, in the place of one that was found damaged. False if somebody else was
+    /// quicker with the same one.
     fn put(
         &self,
         database: &Database,
@@ -176,13 +194,18 @@ impl Layers {
         uid: &Uid,
         layer: &Layer,
         staging: Staging,
+        found: Found,
     ) -> Result<bool, RegistryError> {
         let turn = locked(&self.turn);
         let place = self.place(uid, &layer.digest());
+        let mut damaged = None;
         let put = database.write(
             |transaction| {
                 if rows::owner(transaction, tenant)? != *uid {
                     return Err(RegistryError::not_found("tenant", tenant)); // that was another of this name
+                }
+                if found == Found::Damaged && place.is_dir() {
+                    damaged = Some(self.take_away(&place)?);
                 }
                 let known = rows::size(transaction, tenant, &layer.digest())?.is_some() && place.is_dir();
                 if !known {
@@ -197,11 +220,20 @@ impl Layers {
             |new| new,
         );
         drop(turn);
+        drop(damaged);
         if put.is_err() {
             self.tidy(database, uid);
         }
         put
     }
+}
+
+/// What there is of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Damaged,
+    Whole,
 }
 
 /// A folder that nobody needs: removed when it is dropped, unless it was moved elsewhere.

@@ -93,6 +93,11 @@ fn what_was_changed_on_the_disk_is_found() {
         harm(&folder);
         assert_eq!(code(host.registry.layer("acme", &one.0.digest())), "corrupt", "{what}");
         assert_eq!(code(host.registry.bundle("acme", "time", &deployed.id)), "corrupt", "{what}");
+        // Whoever has it can bring it again.
+        assert_eq!(host.registry.layer_size("acme", &one.0.digest()).unwrap(), None, "{what}");
+        assert!(receive(&host.registry, "acme", &one).unwrap(), "{what}");
+        assert_eq!(code(host.registry.bundle("acme", "time", &deployed.id)), "ok", "{what}");
+        assert!(!receive(&host.registry, "acme", &one).unwrap(), "{what}");
     }
 }
 
