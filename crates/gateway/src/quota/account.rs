@@ -1,6 +1,6 @@
 //! What one tenant or one key has used.
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, Flow};
 use super::limits::Limits;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,30 +33,31 @@ impl Account {
 impl State {
     /// Why one more call is too much, and how long that lasts.
     pub fn check(&mut self, limits: &Limits, now: Instant) -> Result<(), (&'static str, Duration)> {
-        let [requests, cpu, egress] =
-            [(&mut self.requests, limits.requests), (&mut self.cpu, limits.cpu), (&mut self.egress, limits.egress)]
-                .map(|(bucket, flow)| {
-                    match flow {
-                        Some(flow) => bucket.refill(flow, now),
-                        // What is used while there is no limit does not count once there is one again.
-                        None => *bucket = Bucket::new(now),
-                    }
-                    bucket
-                });
-        let refuse = |what| move |wait| Err((what, wait));
-        requests.wait_for(1.0).map_or(Ok(()), refuse("requests_per_s"))?;
+        self.check_rate(limits, now)?;
         if limits.concurrent.is_some_and(|most| self.running >= most) {
             return Err(("concurrent", WAIT_FOR_A_PLACE));
         }
-        cpu.wait_for_any().map_or(Ok(()), refuse("cpu_s_per_min"))?;
-        egress.wait_for_any().map_or(Ok(()), refuse("egress_bytes_per_min"))?;
-        Ok(())
+        refill(&mut self.cpu, limits.cpu, now);
+        refill(&mut self.egress, limits.egress, now);
+        self.cpu.wait_for_any().map_or(Ok(()), refuse("cpu_s_per_min"))?;
+        self.egress.wait_for_any().map_or(Ok(()), refuse("egress_bytes_per_min"))
+    }
+
+    /// The same for a message that needs nothing else.
+    pub fn check_rate(&mut self, limits: &Limits, now: Instant) -> Result<(), (&'static str, Duration)> {
+        refill(&mut self.requests, limits.requests, now);
+        self.requests.wait_for(1.0).map_or(Ok(()), refuse("requests_per_s"))
     }
 
     /// Only after [`State::check`], under the same lock.
     pub fn enter(&mut self) {
-        self.requests.take(1.0);
+        self.hear();
         self.running += 1;
+    }
+
+    /// Only after [`State::check_rate`], under the same lock.
+    pub fn hear(&mut self) {
+        self.requests.take(1.0);
     }
 
     pub fn leave(&mut self) {
@@ -77,4 +78,16 @@ impl State {
     pub fn is_idle(&mut self, now: Instant) -> bool {
         self.running == 0 && self.requests.is_full(now) && self.cpu.is_full(now) && self.egress.is_full(now)
     }
+}
+
+fn refill(bucket: &mut Bucket, flow: Option<Flow>, now: Instant) {
+    match flow {
+        Some(flow) => bucket.refill(flow, now),
+        // What is used while there is no limit does not count once there is one again.
+        None => *bucket = Bucket::new(now),
+    }
+}
+
+fn refuse(what: &'static str) -> impl FnOnce(Duration) -> Result<(), (&'static str, Duration)> {
+    move |wait| Err((what, wait))
 }

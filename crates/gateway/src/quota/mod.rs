@@ -11,7 +11,7 @@ mod limits;
 pub use limits::QuotaDefaults;
 
 use crate::auth::Caller;
-use account::Account;
+use account::{Account, State};
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use limits::Limits;
@@ -56,7 +56,25 @@ impl Quotas {
         self.defaults.store(Arc::new(defaults));
     }
 
+    /// Counts a call, and gives it a place.
     pub fn admit(&self, tenant: &Tenant, caller: &Caller, now: Instant) -> Result<Admission, Exceeded> {
+        let (tenant, key) = self.count(tenant, caller, now, State::check, State::enter)?;
+        Ok(Admission { tenant, key })
+    }
+
+    /// Counts a message that nothing runs for. It needs no place: whoever has none left may still cancel.
+    pub fn hear(&self, tenant: &Tenant, caller: &Caller, now: Instant) -> Result<(), Exceeded> {
+        self.count(tenant, caller, now, State::check_rate, State::hear).map(drop)
+    }
+
+    fn count(
+        &self,
+        tenant: &Tenant,
+        caller: &Caller,
+        now: Instant,
+        check: fn(&mut State, &Limits, Instant) -> Result<(), (&'static str, Duration)>,
+        enter: fn(&mut State),
+    ) -> Result<(Arc<Account>, Option<Arc<Account>>), Exceeded> {
         let defaults = self.defaults.load();
         let of_tenant = Limits::of_tenant(&tenant.quota, &defaults);
         let of_key = Limits::of_key(&caller.quota, &tenant.quota, &defaults);
@@ -66,15 +84,15 @@ impl Quotas {
 
         // Always the tenant's before the key's, so that two calls never wait for each other.
         let mut in_tenant = tenant.lock();
-        in_tenant.check(&of_tenant, now).map_err(exceeded("tenant"))?;
+        check(&mut in_tenant, &of_tenant, now).map_err(exceeded("tenant"))?;
         if let Some((account, limits)) = &key {
             let mut in_key = account.lock();
-            in_key.check(limits, now).map_err(exceeded("key"))?;
-            in_key.enter();
+            check(&mut in_key, limits, now).map_err(exceeded("key"))?;
+            enter(&mut in_key);
         }
-        in_tenant.enter();
+        enter(&mut in_tenant);
         drop(in_tenant);
-        Ok(Admission { tenant, key: key.map(|(account, _)| account) })
+        Ok((tenant, key.map(|(account, _)| account)))
     }
 }
 

@@ -231,3 +231,19 @@ fn what_a_client_reads() {
     }
     assert_eq!(after(SECOND).to_string(), "the tenant has used up its quota `concurrent`; try again in 1 s");
 }
+
+#[test]
+fn messages_count_and_need_no_place() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let acme = tenant("acme", Quota { concurrent: Some(1), ..slow(3) });
+    let ann = caller("ann", Quota::default());
+    let _call = quotas.admit(&acme, &ann, now).unwrap();
+    assert_eq!(quotas.admit(&acme, &ann, now).unwrap_err().what, "concurrent");
+    quotas.hear(&acme, &ann, now).unwrap();
+    quotas.hear(&acme, &ann, now).unwrap();
+    assert_eq!(quotas.hear(&acme, &ann, now).unwrap_err().what, "requests_per_s");
+    let bob = caller("bob", slow(1));
+    quotas.hear(&acme, &bob, now + SECOND).unwrap();
+    let exceeded = quotas.hear(&acme, &bob, now + SECOND).unwrap_err();
+    assert_eq!((exceeded.what, exceeded.whose), ("requests_per_s", "tenant"));
+}

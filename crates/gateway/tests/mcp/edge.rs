@@ -147,6 +147,25 @@ fn a_quota_answers_429_and_says_when() {
 }
 
 #[test]
+fn notifications_and_answers_count_as_well() {
+    test(async {
+        let tenant = prices().await;
+        let quota = Quota { requests_per_s: Some(0.1), burst: Some(2), ..Quota::default() };
+        let patch = TenantPatch { quota: Some(quota), ..TenantPatch::default() };
+        tenant.app.registry().update_tenant(&host_actor(), &tenant.name, patch).unwrap();
+        let mut client = tenant.at("prices");
+        let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+        let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
+        assert_eq!(client.json(cancelled.clone()).await.status, 202);
+        assert_eq!(client.json(answer.clone()).await.error(), (400, -32600));
+        assert_eq!(client.json(cancelled.clone()).await.error(), (429, -32029));
+        assert_eq!(client.json(answer).await.error(), (429, -32029));
+        client.set("mcp-method", "notifications/cancelled");
+        assert_eq!(client.json(cancelled).await.error(), (429, -32029));
+    });
+}
+
+#[test]
 fn a_key_that_is_revoked_is_gone_at_once() {
     test(async {
         let tenant = prices().await;
