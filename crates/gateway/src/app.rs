@@ -13,7 +13,7 @@ use crate::mcp::surface::Surface;
 use crate::mcp::tasks::Tasks;
 use crate::observe::health::Report;
 use crate::observe::{Gauges, Metrics, Reached, Traces};
-use crate::quota::{Admission, Quotas};
+use crate::quota::{Admission, Exceeded, Quotas};
 use crate::settings::Settings;
 use crate::{Egress, MasterKeySource, Parts, problem};
 use arc_swap::ArcSwap;
@@ -254,23 +254,32 @@ impl App {
         if self.unaudited.load(Ordering::Relaxed) {
             return Err(RpcError::unavailable("calls cannot be written down at the moment, so none is run"));
         }
-        self.quotas.admit(tenant, caller, Instant::now()).map_err(|exceeded| {
-            self.metrics.rejected("quota");
-            let seconds = exceeded.retry_after_s();
-            let error = RpcError::new(StatusCode::TOO_MANY_REQUESTS, -32029, exceeded.to_string());
-            let data = json!({ "code": "quota_exceeded", "quota": exceeded.what, "retryAfterS": seconds });
-            RpcError { retry_after: Some(seconds), ..error.with_data(data) }
-        })
+        self.quotas.admit(tenant, caller, Instant::now()).map_err(|exceeded| self.too_much(&exceeded))
+    }
+
+    /// For what nothing runs for: notifications, and answers to what the host has asked.
+    pub(crate) fn hear(&self, tenant: &Tenant, caller: &Caller) -> Result<(), RpcError> {
+        self.quotas.hear(tenant, caller, Instant::now()).map_err(|exceeded| self.too_much(&exceeded))
+    }
+
+    fn too_much(&self, exceeded: &Exceeded) -> RpcError {
+        self.metrics.rejected("quota");
+        let seconds = exceeded.retry_after_s();
+        let error = RpcError::new(StatusCode::TOO_MANY_REQUESTS, -32029, exceeded.to_string());
+        let data = json!({ "code": "quota_exceeded", "quota": exceeded.what, "retryAfterS": seconds });
+        RpcError { retry_after: Some(seconds), ..error.with_data(data) }
     }
 
     // --- what -------------------------------------------------------------------------------------------------
 
     pub(crate) async fn offer(&self, record: &Arc<Deployment>) -> Result<Arc<Offer>, OfferError> {
-        let (allowance, any_host) = {
-            let settings = self.settings.load();
-            (settings.allowance.clone(), settings.any_host)
-        };
-        self.offers.get(&self.registry, record, &allowance, any_host).await
+        match self.offers.ready(&record.id) {
+            Some(offer) => Ok(offer),
+            None => {
+                let settings = self.settings();
+                self.offers.make(&self.registry, record, &settings.allowance, settings.any_host).await
+            }
+        }
     }
 
     /// Runs a candidate's initialisation behind its wall and gives the surface it shows. It is ready to be called then.

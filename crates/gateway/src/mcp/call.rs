@@ -109,6 +109,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         caller: job.caller.clone(),
         wanted,
         link: OnceLock::new(),
+        refusals: OnceLock::new(),
     });
     let mut account = Account { app, job: &job, host: &host, call: &call, start: Instant::now(), trace: Some(trace) };
     let answer = match served(pool, &job, &request, &host).await {

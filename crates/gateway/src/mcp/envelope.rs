@@ -28,14 +28,18 @@ pub struct Request<'a> {
     pub params: Option<&'a RawValue>,
 }
 
+/// A string that is copied only where it has escapes; in an `Option`, a bare `Cow` always is.
+#[derive(Debug, Deserialize)]
+pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+
 #[derive(Deserialize)]
 struct Wire<'a> {
     #[serde(borrow)]
-    jsonrpc: Option<Cow<'a, str>>,
+    jsonrpc: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
+    method: Option<Text<'a>>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -45,7 +49,7 @@ struct Wire<'a> {
 }
 
 /// Keeps `null` apart from nothing at all.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+pub fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -62,7 +66,7 @@ pub fn parse(body: &[u8]) -> Result<Message<'_>, RpcError> {
 }
 
 fn read(wire: Wire<'_>) -> Result<Message<'_>, RpcError> {
-    if wire.jsonrpc.as_deref() != Some("2.0") {
+    if wire.jsonrpc.is_none_or(|Text(version)| version != "2.0") {
         return Err(RpcError::invalid_request("`jsonrpc` must be \"2.0\""));
     }
     if let Some(params) = wire.params
@@ -71,13 +75,13 @@ fn read(wire: Wire<'_>) -> Result<Message<'_>, RpcError> {
         return Err(RpcError::invalid_request("`params` must be an object"));
     }
     match (wire.method, wire.id) {
-        (Some(method), Some(id)) => {
+        (Some(Text(method)), Some(id)) => {
             if !is_id(id) {
                 return Err(RpcError::invalid_request("`id` must be a string or a whole number"));
             }
             Ok(Message::Request(Request { id, method, params: wire.params }))
         }
-        (Some(method), None) => Ok(Message::Notification { method, params: wire.params }),
+        (Some(Text(method)), None) => Ok(Message::Notification { method, params: wire.params }),
         (None, Some(id)) => match (wire.result, wire.error) {
             (Some(result), None) => Ok(Message::Response { id, outcome: Ok(result) }),
             (None, Some(error)) => Ok(Message::Response { id, outcome: Err(error) }),

@@ -1,7 +1,8 @@
 //! The headers that repeat the body, so that proxies can route without reading it. They must agree.
 
-use super::envelope;
+use super::envelope::Text;
 use super::error::RpcError;
+use super::modern::Params;
 use super::surface::Tool;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -30,35 +31,29 @@ fn decoded<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, RpcError> {
     text.map(Cow::Owned).ok_or_else(|| RpcError::header_mismatch(format!("header `{name}` is not Base64 of text")))
 }
 
-/// `Mcp-Method`, and `Mcp-Name` for methods that have a name or an address.
-pub fn check(headers: &HeaderMap, method: &str, params: Option<&serde_json::value::RawValue>) -> Result<(), RpcError> {
-    #[derive(serde::Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        name: Option<Cow<'a, str>>,
-        #[serde(borrow)]
-        uri: Option<Cow<'a, str>>,
-        #[serde(borrow, rename = "taskId")]
-        task_id: Option<Cow<'a, str>>,
-    }
+/// `Mcp-Method`.
+pub fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcError> {
     match single(headers, "mcp-method")? {
-        None => return Err(RpcError::header_mismatch("header `Mcp-Method` is missing")),
+        None => Err(RpcError::header_mismatch("header `Mcp-Method` is missing")),
         Some(value) if value != method => {
-            return Err(RpcError::header_mismatch("header `Mcp-Method` does not agree with the body's `method`"));
+            Err(RpcError::header_mismatch("header `Mcp-Method` does not agree with the body's `method`"))
         }
-        Some(_) => {}
+        Some(_) => Ok(()),
     }
-    let named: Named<'_> = envelope::params(params)?;
+}
+
+/// `Mcp-Name`, for methods that have a name or an address.
+pub fn check_name(headers: &HeaderMap, method: &str, params: &Params<'_>) -> Result<(), RpcError> {
     let expected = match method {
-        "tools/call" | "prompts/get" => named.name,
-        "resources/read" => named.uri,
-        "tasks/get" | "tasks/update" | "tasks/cancel" => named.task_id,
-        _ => None,
+        "tools/call" | "prompts/get" => &params.name,
+        "resources/read" => &params.uri,
+        "tasks/get" | "tasks/update" | "tasks/cancel" => &params.task_id,
+        _ => &None,
     };
-    let Some(expected) = expected else { return Ok(()) };
+    let Some(Text(expected)) = expected else { return Ok(()) };
     let given =
         single(headers, "mcp-name")?.ok_or_else(|| RpcError::header_mismatch("header `Mcp-Name` is missing"))?;
-    if decoded("Mcp-Name", given)? != expected {
+    if decoded("Mcp-Name", given)? != *expected {
         return Err(RpcError::header_mismatch("header `Mcp-Name` does not agree with the body"));
     }
     Ok(())

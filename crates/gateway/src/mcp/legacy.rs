@@ -169,12 +169,14 @@ async fn one(
 ) -> Result<Response, RpcError> {
     match message {
         Message::Notification { method, params } => {
+            desk.app.hear(&desk.tenant, &desk.caller)?;
             if method == "notifications/cancelled" {
                 cancel(speaker, params);
             }
             Ok(accepted())
         }
         Message::Response { id, outcome } => {
+            desk.app.hear(&desk.tenant, &desk.caller)?;
             let answer = outcome.map(ToOwned::to_owned).map_err(client_error);
             match &speaker.session {
                 Some(session) if session.answer(id, answer) => Ok(accepted()),
@@ -357,7 +359,7 @@ async fn start(
     // Whoever wants streams first knows that one may end before the answer, and comes back for it.
     let polls = streams == Streams::Preferred && session.version >= Legacy::V2025_11_25;
     let (tell, told) = oneshot::channel();
-    let id = request.id.to_owned();
+    let (id, here) = (request.id.to_owned(), desk.clone());
     let task = tokio::spawn({
         let session = session.clone();
         async move {
@@ -371,7 +373,7 @@ async fn start(
     }
     match told.await {
         Ok(First::Answer(message)) => Ok(super::json_response(StatusCode::OK, message)),
-        Ok(First::Stream(events)) => Ok(stream_response(Vec::new(), Some(events))),
+        Ok(First::Stream(events)) => Ok(stream_response(here, Vec::new(), Some(events))),
         // Cancelled: nobody waits for an answer, and a client that is on its way out would stumble over one.
         Err(_) => Ok(accepted()),
     }
@@ -422,13 +424,15 @@ async fn pump(
     }
 }
 
-fn stream_response(missed: Vec<Bytes>, rest: Option<mpsc::Receiver<Bytes>>) -> Response {
-    let rest = stream::unfold(rest, |rest| async move {
+/// What was missed, and what is still to come, for as long as whoever came may have it.
+fn stream_response(desk: Desk, missed: Vec<Bytes>, rest: Option<mpsc::Receiver<Bytes>>) -> Response {
+    let rest = stream::unfold((desk, rest), |(desk, rest)| async move {
         let mut rest = rest?;
-        tokio::select! {
-            event = rest.recv() => Some((event?, Some(rest))),
-            () = tokio::time::sleep(sse::HEARTBEAT) => Some((sse::heartbeat(), Some(rest))),
-        }
+        let event = tokio::select! {
+            event = rest.recv() => event?,
+            () = tokio::time::sleep(sse::HEARTBEAT) => sse::heartbeat(),
+        };
+        desk.app.still_valid(&desk.caller).then_some((event, (desk, Some(rest))))
     });
     sse::response(stream::iter(missed).chain(rest))
 }
@@ -441,7 +445,7 @@ pub fn listen(desk: Desk, headers: &HeaderMap) -> Response {
             let resumed = session.resume(last);
             let resumed =
                 resumed.ok_or_else(|| RpcError::invalid_request("`Last-Event-ID` is not one of this session's"))?;
-            return Ok(stream_response(resumed.missed, resumed.rest));
+            return Ok(stream_response(desk.clone(), resumed.missed, resumed.rest));
         }
         let place = desk.app.streams.open(&desk.tenant.name)?;
         let news = desk.app.hub.listen(&desk.tenant.name);

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
@@ -117,6 +118,8 @@ pub struct Asked {
 }
 
 const MOST_ASKS: usize = 16;
+/// Lines of a call's log that tell of connections that were refused: they are the host's, so no limit of the call counts them.
+const MOST_REFUSALS: usize = 100;
 
 impl Asked {
     fn capability(&self) -> Option<&'static str> {
@@ -175,6 +178,8 @@ pub struct CallHost {
     pub wanted: Arc<Wanted>,
     /// By which the caller could be connected, where the client cannot show it otherwise. Never for the code inside.
     pub link: OnceLock<String>,
+    /// Connections that were refused so far, if any was made.
+    pub refusals: OnceLock<Arc<AtomicUsize>>,
 }
 
 impl CallHost {
@@ -361,14 +366,14 @@ impl Host for CallHost {
     fn connection(&self, stream: Box<dyn Stream>) -> Future<'static, ()> {
         let Some(visit) = self.visit.clone() else { return Box::pin(async {}) };
         let (app, record, call) = (self.app.clone(), self.offer.record.clone(), self.call.clone());
+        let told = self.refusals.get_or_init(Arc::default).clone();
         let notice: Notice = Arc::new(move |host, port, reason| {
-            app.tool_log(
-                &record.tenant,
-                &record.server,
-                &call,
-                "warning",
-                &format!("refused: {host}:{port}: {reason}"),
-            );
+            let text = match told.fetch_add(1, Ordering::Relaxed) {
+                0..MOST_REFUSALS => format!("refused: {host}:{port}: {reason}"),
+                MOST_REFUSALS => "refused: more, which are not listed".to_owned(),
+                _ => return,
+            };
+            app.tool_log(&record.tenant, &record.server, &call, "warning", &text);
         });
         let options = proxy::Options { authority: self.app.authority.clone(), notice: Some(notice) };
         Box::pin(proxy::serve_connection(stream, visit, options))

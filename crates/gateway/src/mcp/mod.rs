@@ -189,7 +189,8 @@ async fn post(desk: Desk, headers: &HeaderMap, body: axum::body::Body, streams: 
         Err(error) => return refuse(None, error),
     };
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        return legacy::serve_batch(desk, &body, headers).await;
+        // Rare, and larger than all the rest.
+        return Box::pin(legacy::serve_batch(desk, &body, headers)).await;
     }
     let message = match envelope::parse(&body) {
         Ok(message) => message,
@@ -203,8 +204,10 @@ async fn post(desk: Desk, headers: &HeaderMap, body: axum::body::Body, streams: 
             modern::serve(desk, request, headers, streams != Streams::Refused).await
         }
         // Modern clients notify of nothing that this host acts on.
-        Message::Notification { .. } if headers.get("mcp-method").is_some() => accepted(),
-        message => legacy::serve(desk, message, headers, streams).await,
+        Message::Notification { .. } if headers.get("mcp-method").is_some() => {
+            desk.app.hear(&desk.tenant, &desk.caller).map_or_else(|error| refuse(None, error), |()| accepted())
+        }
+        message => Box::pin(legacy::serve(desk, message, headers, streams)).await,
     }
 }
 

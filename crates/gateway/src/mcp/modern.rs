@@ -2,7 +2,7 @@
 
 use super::call::{self, Done, End, Job, Method};
 use super::desk::{Desk, Place, Prepared};
-use super::envelope::{self, Request};
+use super::envelope::{self, Request, Text};
 use super::error::RpcError;
 use super::hub::{News, What};
 use super::line::{Asked, Asking, Client, Level, Line, Rounds};
@@ -38,14 +38,32 @@ struct Meta {
     progress_token: Option<Box<RawValue>>,
 }
 
+/// What is read of every request's `params`, whatever it asks for.
 #[derive(Deserialize)]
-struct WithMeta<'a> {
+#[serde(rename_all = "camelCase")]
+pub struct Params<'a> {
+    #[serde(borrow)]
+    pub name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub uri: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub task_id: Option<Text<'a>>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,
+    /// Present and null is not the same as absent.
+    #[serde(borrow, default, deserialize_with = "envelope::present")]
+    input_responses: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_state: Option<&'a RawValue>,
 }
 
 /// The version a request says it is written in, wherever it stands in the body.
 pub fn declared_version(params: Option<&RawValue>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct WithMeta<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<&'a RawValue>,
+    }
     let params: WithMeta<'_> = serde_json::from_str(params?.get()).ok()?;
     serde_json::from_str::<Meta>(params.meta?.get()).ok()?.version
 }
@@ -60,8 +78,10 @@ pub async fn serve(desk: Desk, request: Request<'_>, headers: &HeaderMap, stream
 }
 
 async fn respond(desk: Desk, request: &Request<'_>, headers: &HeaderMap, streams: bool) -> Result<Response, RpcError> {
-    headers::check(headers, &request.method, request.params)?;
-    let meta = read_meta(request.params, headers)?;
+    headers::check_method(headers, &request.method)?;
+    let params: Params<'_> = envelope::params(request.params)?;
+    headers::check_name(headers, &request.method, &params)?;
+    let meta = read_meta(&params, headers)?;
     let admission = desk.app.admit(&desk.tenant, &desk.caller)?;
     let method = match &*request.method {
         "tools/call" => Method::Tool,
@@ -84,9 +104,10 @@ async fn respond(desk: Desk, request: &Request<'_>, headers: &HeaderMap, streams
             match support.unwrap_or_default() {
                 TaskSupport::Required if !meta.knows_tasks() => Err(tasks::not_declared()),
                 TaskSupport::Optional | TaskSupport::Required if meta.knows_tasks() => {
-                    run_as_task(desk, request, meta, *job).await
+                    // Boxed, as all calls would have to carry its size.
+                    Box::pin(run_as_task(desk, request.id, &params, meta, *job)).await
                 }
-                _ => run(desk, request, meta, *job, streams).await,
+                _ => run(desk, request.id, &params, meta, *job, streams).await,
             }
         }
     }
@@ -100,8 +121,14 @@ impl Meta {
 }
 
 /// A call that may go on after its request: if it takes its time, the client is given a task instead.
-async fn run_as_task(desk: Desk, request: &Request<'_>, meta: Meta, job: Job) -> Result<Response, RpcError> {
-    let (round, rounds) = rounds(&desk, &job, request.params)?;
+async fn run_as_task(
+    desk: Desk,
+    id: &RawValue,
+    params: &Params<'_>,
+    meta: Meta,
+    job: Job,
+) -> Result<Response, RpcError> {
+    let (round, rounds) = rounds(&desk, &job, params)?;
     let answers = rounds.given.clone();
     let bound = Bound::of(&job);
     if !desk.app.tasks.has_room(&desk.tenant.name) {
@@ -136,14 +163,14 @@ async fn run_as_task(desk: Desk, request: &Request<'_>, meta: Meta, job: Job) ->
                 End::NeedsCapability(capability) => Err(RpcError::missing_capability(capability)),
                 End::Value(_) | End::Failed(_) => finish(Era::Modern, &offer, Method::Tool, &name, &done),
             };
-            Ok(answer(request.id, result))
+            Ok(answer(id, result))
         }
         Ok(Err(_)) => Err(RpcError::internal("the call was lost")),
         Err(_) => {
             std::mem::forget(guard);
             task.begin(running.abort_handle());
             desk.app.tasks.keep(&task);
-            Ok(answer(request.id, Ok(task.created())))
+            Ok(answer(id, Ok(task.created())))
         }
     }
 }
@@ -193,9 +220,8 @@ fn task(desk: &Desk, request: &Request<'_>, meta: &Meta) -> Result<Vec<u8>, RpcE
     Ok(br#"{"resultType":"complete"}"#.to_vec())
 }
 
-fn read_meta(params: Option<&RawValue>, headers: &HeaderMap) -> Result<Meta, RpcError> {
+fn read_meta(params: &Params<'_>, headers: &HeaderMap) -> Result<Meta, RpcError> {
     let missing = |what: &str| RpcError::bad_meta(format!("`params._meta` has no `{what}`"));
-    let params: WithMeta<'_> = envelope::params(params)?;
     let raw = params.meta.ok_or_else(|| RpcError::bad_meta("`params` has no `_meta`"))?;
     let meta: Meta =
         serde_json::from_str(raw.get()).map_err(|error| RpcError::bad_meta(format!("bad `params._meta`: {error}")))?;
@@ -216,19 +242,6 @@ fn read_meta(params: Option<&RawValue>, headers: &HeaderMap) -> Result<Meta, Rpc
     Ok(meta)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Repeated {
-    /// Present and null is not the same as absent.
-    #[serde(default, deserialize_with = "given")]
-    input_responses: Option<Value>,
-    request_state: Option<String>,
-}
-
-fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
-}
-
 /// What the state of a call is bound to. Most calls have none, so it is worked out when it is needed.
 struct Bound {
     method: Method,
@@ -247,19 +260,19 @@ impl Bound {
 }
 
 /// Answers of this round and of those before.
-fn rounds(desk: &Desk, job: &Job, params: Option<&RawValue>) -> Result<(u32, Rounds), RpcError> {
+fn rounds(desk: &Desk, job: &Job, params: &Params<'_>) -> Result<(u32, Rounds), RpcError> {
     // Only what can be asked back is read for answers.
     if job.method == Method::Complete {
         return Ok((0, Rounds::default()));
     }
-    let repeated: Repeated = envelope::params(params)?;
     let (mut round, mut given) = (0, BTreeMap::new());
-    if let Some(sealed) = &repeated.request_state {
-        let state = desk.app.sealer.open(sealed, &Bound::of(job).to(desk)).map_err(RpcError::invalid_params)?;
+    if let Some(sealed) = params.request_state {
+        let sealed: String = envelope::params(Some(sealed))?;
+        let state = desk.app.sealer.open(&sealed, &Bound::of(job).to(desk)).map_err(RpcError::invalid_params)?;
         (round, given) = (state.round, state.answers);
     }
-    if let Some(responses) = repeated.input_responses {
-        let Value::Object(responses) = responses else {
+    if let Some(responses) = params.input_responses {
+        let Value::Object(responses) = envelope::params(Some(responses))? else {
             return Err(RpcError::invalid_params("`inputResponses` must be an object"));
         };
         for (key, response) in responses {
@@ -274,8 +287,15 @@ fn rounds(desk: &Desk, job: &Job, params: Option<&RawValue>) -> Result<(u32, Rou
     Ok((round, Rounds::new(given)))
 }
 
-async fn run(desk: Desk, request: &Request<'_>, meta: Meta, job: Job, streams: bool) -> Result<Response, RpcError> {
-    let (round, rounds) = rounds(&desk, &job, request.params)?;
+async fn run(
+    desk: Desk,
+    id: &RawValue,
+    params: &Params<'_>,
+    meta: Meta,
+    job: Job,
+    streams: bool,
+) -> Result<Response, RpcError> {
+    let (round, rounds) = rounds(&desk, &job, params)?;
     let bound = Bound::of(&job);
     let (out, mut messages) = mpsc::unbounded_channel();
     let line = Line {
@@ -285,7 +305,7 @@ async fn run(desk: Desk, request: &Request<'_>, meta: Meta, job: Job, streams: b
         client: Client { info: meta.info, capabilities: meta.capabilities.unwrap_or_default(), version: MODERN },
         asking: Asking::Rounds(rounds),
     };
-    let id = request.id.to_owned();
+    let id = id.to_owned();
     let offer = job.offer.clone();
     let call = async move {
         let answers = match &line.asking {

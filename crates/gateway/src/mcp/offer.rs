@@ -45,17 +45,18 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// The offer of a deployment. The first caller waits for the disk, all others do not.
-    pub async fn get(
+    pub fn ready(&self, deployment: &str) -> Option<Arc<Offer>> {
+        self.ready.get(deployment).map(|offer| offer.clone())
+    }
+
+    /// Makes the offer of a deployment, for its first caller: it waits for the disk.
+    pub async fn make(
         &self,
         registry: &Registry,
         record: &Arc<Deployment>,
         allowance: &Allowance,
         any_host: bool,
     ) -> Result<Arc<Offer>, OfferError> {
-        if let Some(offer) = self.ready.get(&record.id) {
-            return Ok(offer.clone());
-        }
         let (registry, kept, allowance) = (registry.clone(), record.clone(), allowance.clone());
         let made = tokio::task::spawn_blocking(move || Offer::load(&registry, kept, &allowance, any_host));
         let offer = Arc::new(made.await.map_err(|_| OfferError::Lost)??);

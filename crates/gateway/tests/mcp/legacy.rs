@@ -108,23 +108,61 @@ fn a_session_has_a_compartment_and_an_end() {
     });
 }
 
+/// Calls a tool that reports progress, and reads up to the first report.
+async fn slow(client: &Client) -> (reqwest::Response, String) {
+    let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call",
+        "params": { "name": "slow", "_meta": { "progressToken": 5 } } });
+    let sent = client.http.post(&client.url).headers(client.headers.clone()).header("content-type", "application/json");
+    let mut response = sent.body(call.to_string()).send().await.unwrap();
+    let mut seen = String::new();
+    while !seen.contains("\"progress\":1") {
+        seen.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    (response, seen)
+}
+
+fn last_event(seen: &str) -> &str {
+    seen.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap()
+}
+
+#[test]
+fn a_call_of_a_key_that_is_revoked_says_nothing_more() {
+    test(async {
+        let tenant = busy(Boundary::Call).await;
+        for resumed in [false, true] {
+            let mut client = tenant.at("busy");
+            client.set("authorization", &format!("Bearer {}", tenant.key_with(Default::default())));
+            client.begin("2025-11-25", json!({})).await;
+            let (mut response, seen) = slow(&client).await;
+            if resumed {
+                drop(response);
+                let again = client.http.get(&client.url).headers(client.headers.clone());
+                response = again.header("last-event-id", last_event(&seen)).send().await.unwrap();
+                assert_eq!(response.status(), 200);
+            }
+            let registry = tenant.app.registry();
+            let keys = registry.keys(Some(&tenant.name)).unwrap();
+            let key = keys.iter().find(|key| key.name == "scoped" && key.revoked_at.is_none()).unwrap();
+            registry.revoke_key(&host::host_actor(), Some(&tenant.name), &key.id).unwrap();
+            let mut rest = Vec::new();
+            while let Some(chunk) = response.chunk().await.unwrap() {
+                rest.extend_from_slice(&chunk);
+            }
+            let rest = String::from_utf8(rest).unwrap();
+            assert!(!rest.contains("late"), "{rest}");
+        }
+    });
+}
+
 #[test]
 fn progress_streams_and_a_lost_stream_can_be_resumed() {
     test(async {
         let tenant = busy(Boundary::Call).await;
         let mut client = tenant.at("busy");
         client.begin("2025-11-25", json!({})).await;
-        let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call",
-            "params": { "name": "slow", "_meta": { "progressToken": 5 } } });
-        let sent =
-            client.http.post(&client.url).headers(client.headers.clone()).header("content-type", "application/json");
-        let mut response = sent.body(call.to_string()).send().await.unwrap();
-        let mut seen = String::new();
-        while !seen.contains("\"progress\":1") {
-            seen.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
-        }
+        let (response, seen) = slow(&client).await;
         drop(response);
-        let last = seen.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap();
+        let last = last_event(&seen);
         let resumed = client.http.get(&client.url).headers(client.headers.clone()).header("last-event-id", last);
         let rest = got(resumed.send().await.unwrap()).await;
         let progress: Vec<_> = rest.messages.iter().filter_map(|m| m["params"]["progress"].as_u64()).collect();
