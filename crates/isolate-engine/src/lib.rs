@@ -273,7 +273,10 @@ macro_rules! interpose {
                     return 0;
                 }
                 // SAFETY: the caller's arguments, passed on.
-                unsafe { $crate::libc::syscall($crate::libc::SYS_madvise, address, length, advice as $crate::libc::c_long) as _ }
+                unsafe {
+                    $crate::libc::syscall($crate::libc::SYS_madvise, address, length, advice as $crate::libc::c_long)
+                        as _
+                }
             }
 
             /// See `layout::map`.
@@ -350,7 +353,9 @@ macro_rules! interpose {
                     return length as isize;
                 }
                 // SAFETY: the caller's arguments, passed on.
-                unsafe { $crate::libc::syscall($crate::libc::SYS_write, fd as $crate::libc::c_long, bytes, length) as isize }
+                unsafe {
+                    $crate::libc::syscall($crate::libc::SYS_write, fd as $crate::libc::c_long, bytes, length) as isize
+                }
             }
 
             /// An abort would raise a signal, which no filter allows; this keeps the cause readable.

@@ -187,7 +187,7 @@ section! {
     /// What a tenant may use unless its own quota says otherwise (`bulkhead tenant set`). A key's own quota holds beside
     /// its tenant's.
     Quota ["quota"] {
-        /// Requests per second, in the long run.
+        /// Requests per second, notifications included, in the long run.
         requests_per_s: f64 = QuotaDefaults::default().requests_per_s => 0.0..=10_000_000.0;
         /// Requests that may come at once after a quiet time.
         burst: u32 = QuotaDefaults::default().burst => 1..=10_000_000;
