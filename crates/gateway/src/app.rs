@@ -242,9 +242,18 @@ impl App {
 
     /// Whether a caller that was let in a while ago would be let in now.
     pub(crate) fn still_valid(&self, caller: &Caller) -> bool {
-        let expired = caller.expires_at.is_some_and(|at| at <= unix_now());
-        let revoked = |key: &registry::Key| !self.registry.directory().keys.values().any(|other| other.id == key.id);
-        !expired && !caller.key.as_deref().is_some_and(revoked)
+        self.still_valid_since(caller, &mut 0)
+    }
+
+    /// The same, again and again: keys are looked through only when something has changed since this revision.
+    pub(crate) fn still_valid_since(&self, caller: &Caller, revision: &mut u64) -> bool {
+        if caller.expires_at.is_some_and(|at| at <= unix_now()) {
+            return false;
+        }
+        let directory = self.registry.directory();
+        let Some(key) = caller.key.as_deref().filter(|_| directory.revision != *revision) else { return true };
+        *revision = directory.revision;
+        directory.keys.values().any(|other| other.id == key.id)
     }
 
     pub(crate) fn admit(&self, tenant: &Tenant, caller: &Caller) -> Result<Admission, RpcError> {

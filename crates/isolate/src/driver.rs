@@ -315,6 +315,8 @@ impl Driver {
         if self.calls.is_empty() {
             let before = self.cpu_base;
             self.rest();
+            // What it left behind may take as long as it might have itself.
+            self.cpu_allowed = IDLE_CPU.max(Duration::from_millis(call.limits.cpu_ms));
             let counted = self.cpu_base.saturating_sub(before).as_micros();
             call.usage.cpu_us = call.usage.cpu_us.max(u64::try_from(counted).unwrap_or(u64::MAX));
             self.late_left = call.log_left;

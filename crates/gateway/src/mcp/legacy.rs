@@ -426,13 +426,14 @@ async fn pump(
 
 /// What was missed, and what is still to come, for as long as whoever came may have it.
 fn stream_response(desk: Desk, missed: Vec<Bytes>, rest: Option<mpsc::Receiver<Bytes>>) -> Response {
-    let rest = stream::unfold((desk, rest), |(desk, rest)| async move {
+    let rest = stream::unfold((desk, rest, 0), |(desk, rest, mut revision)| async move {
         let mut rest = rest?;
         let event = tokio::select! {
             event = rest.recv() => event?,
             () = tokio::time::sleep(sse::HEARTBEAT) => sse::heartbeat(),
         };
-        desk.app.still_valid(&desk.caller).then_some((event, (desk, Some(rest))))
+        let valid = desk.app.still_valid_since(&desk.caller, &mut revision);
+        valid.then_some((event, (desk, Some(rest), revision)))
     });
     sse::response(stream::iter(missed).chain(rest))
 }

@@ -12,6 +12,9 @@ const WAIT_FOR_A_PLACE: Duration = Duration::from_secs(1);
 /// from anybody for a request that is refused.
 pub(super) struct Account(Mutex<State>);
 
+/// The quota that is used up, and how long that lasts.
+pub(super) type TooMuch = (&'static str, Duration);
+
 pub(super) struct State {
     requests: Bucket,
     cpu: Bucket,
@@ -32,7 +35,7 @@ impl Account {
 
 impl State {
     /// Why one more call is too much, and how long that lasts.
-    pub fn check(&mut self, limits: &Limits, now: Instant) -> Result<(), (&'static str, Duration)> {
+    pub fn check(&mut self, limits: &Limits, now: Instant) -> Result<(), TooMuch> {
         self.check_rate(limits, now)?;
         if limits.concurrent.is_some_and(|most| self.running >= most) {
             return Err(("concurrent", WAIT_FOR_A_PLACE));
@@ -44,7 +47,7 @@ impl State {
     }
 
     /// The same for a message that needs nothing else.
-    pub fn check_rate(&mut self, limits: &Limits, now: Instant) -> Result<(), (&'static str, Duration)> {
+    pub fn check_rate(&mut self, limits: &Limits, now: Instant) -> Result<(), TooMuch> {
         refill(&mut self.requests, limits.requests, now);
         self.requests.wait_for(1.0).map_or(Ok(()), refuse("requests_per_s"))
     }
@@ -88,6 +91,6 @@ fn refill(bucket: &mut Bucket, flow: Option<Flow>, now: Instant) {
     }
 }
 
-fn refuse(what: &'static str) -> impl FnOnce(Duration) -> Result<(), (&'static str, Duration)> {
+fn refuse(what: &'static str) -> impl FnOnce(Duration) -> Result<(), TooMuch> {
     move |wait| Err((what, wait))
 }

@@ -11,7 +11,7 @@ mod limits;
 pub use limits::QuotaDefaults;
 
 use crate::auth::Caller;
-use account::{Account, State};
+use account::{Account, State, TooMuch};
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use limits::Limits;
@@ -72,7 +72,7 @@ impl Quotas {
         tenant: &Tenant,
         caller: &Caller,
         now: Instant,
-        check: fn(&mut State, &Limits, Instant) -> Result<(), (&'static str, Duration)>,
+        check: fn(&mut State, &Limits, Instant) -> Result<(), TooMuch>,
         enter: fn(&mut State),
     ) -> Result<(Arc<Account>, Option<Arc<Account>>), Exceeded> {
         let defaults = self.defaults.load();
