@@ -34,7 +34,7 @@ const ROWS: [Row; 9] = [
     row("python/bulkhead", Server::Python, Way::Jailed, ""),
     row("everything/npx", Server::Everything, Way::Npx, "`npx -y @modelcontextprotocol/server-everything`, installed"),
     row("everything/bare", Server::Everything, Way::Bare, "its program started by `node`"),
-    row("everything/bulkhead", Server::Everything, Way::Jailed, "the same behind the wall; all its lists are read"),
+    row("everything/bulkhead", Server::Everything, Way::Jailed, "the same behind the wall"),
 ];
 
 /// Those of these names, or all.
