@@ -252,8 +252,11 @@ impl App {
         }
         let directory = self.registry.directory();
         let Some(key) = caller.key.as_deref().filter(|_| directory.revision != *revision) else { return true };
-        *revision = directory.revision;
-        directory.keys.values().any(|other| other.id == key.id)
+        let known = directory.keys.values().any(|other| other.id == key.id);
+        if known {
+            *revision = directory.revision;
+        }
+        known
     }
 
     pub(crate) fn admit(&self, tenant: &Tenant, caller: &Caller) -> Result<Admission, RpcError> {

@@ -233,14 +233,15 @@ impl Driver {
         if self.cpu_check <= now {
             // A process that is gone has no clock; its channel tells.
             let used = self.process.cpu_time().unwrap_or_default().saturating_sub(self.cpu_base);
+            let idle = self.calls.is_empty();
             // What a load may use is bounded by itself, and by the time that its caller has.
-            if used >= self.cpu_allowed && self.loading.is_none() {
+            if used >= self.cpu_allowed && !(idle && self.loading.is_some()) {
                 return Err(Cause::Limit(Code::CpuLimit));
             }
-            if self.calls.is_empty() {
+            if idle {
                 self.rest();
             } else {
-                self.cpu_check = now + self.cpu_allowed.saturating_sub(used).max(Duration::from_millis(10));
+                self.cpu_check = now + (self.cpu_allowed - used).max(Duration::from_millis(10));
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ use crate::auth::Caller;
 use crate::observe::{CallSeen, Trace, TraceParent};
 use crate::quota::Admission;
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, StatusCode};
 use policy::check_arguments;
 use registry::{AuditEvent, CallEvent, RegistryError, Server, Tenant};
@@ -90,6 +91,12 @@ impl Desk {
             Place::Server(server) => Some(&server.name),
             Place::Everything => None,
         }
+    }
+
+    /// Events for as long as whoever came may have them. A stream of their own, so that it outlives the request.
+    pub fn while_valid<S: Stream<Item = Bytes> + Send>(&self, events: S) -> impl Stream<Item = Bytes> + Send + use<S> {
+        let (app, caller, mut revision) = (self.app.clone(), self.caller.clone(), 0);
+        events.take_while(move |_| std::future::ready(app.still_valid_since(&caller, &mut revision)))
     }
 
     async fn offer_of(&self, server: &Server) -> Result<Arc<Offer>, RpcError> {

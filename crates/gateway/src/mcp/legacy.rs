@@ -373,7 +373,7 @@ async fn start(
     }
     match told.await {
         Ok(First::Answer(message)) => Ok(super::json_response(StatusCode::OK, message)),
-        Ok(First::Stream(events)) => Ok(stream_response(here, Vec::new(), Some(events))),
+        Ok(First::Stream(events)) => Ok(stream_response(&here, Vec::new(), Some(events))),
         // Cancelled: nobody waits for an answer, and a client that is on its way out would stumble over one.
         Err(_) => Ok(accepted()),
     }
@@ -424,18 +424,15 @@ async fn pump(
     }
 }
 
-/// What was missed, and what is still to come, for as long as whoever came may have it.
-fn stream_response(desk: Desk, missed: Vec<Bytes>, rest: Option<mpsc::Receiver<Bytes>>) -> Response {
-    let rest = stream::unfold((desk, rest, 0), |(desk, rest, mut revision)| async move {
+fn stream_response(desk: &Desk, missed: Vec<Bytes>, rest: Option<mpsc::Receiver<Bytes>>) -> Response {
+    let rest = stream::unfold(rest, |rest| async move {
         let mut rest = rest?;
-        let event = tokio::select! {
-            event = rest.recv() => event?,
-            () = tokio::time::sleep(sse::HEARTBEAT) => sse::heartbeat(),
-        };
-        let valid = desk.app.still_valid_since(&desk.caller, &mut revision);
-        valid.then_some((event, (desk, Some(rest), revision)))
+        tokio::select! {
+            event = rest.recv() => Some((event?, Some(rest))),
+            () = tokio::time::sleep(sse::HEARTBEAT) => Some((sse::heartbeat(), Some(rest))),
+        }
     });
-    sse::response(stream::iter(missed).chain(rest))
+    sse::response(desk.while_valid(stream::iter(missed).chain(rest)))
 }
 
 /// GET: the stream on which the host speaks first, or a stream that broke off.
@@ -446,7 +443,7 @@ pub fn listen(desk: Desk, headers: &HeaderMap) -> Response {
             let resumed = session.resume(last);
             let resumed =
                 resumed.ok_or_else(|| RpcError::invalid_request("`Last-Event-ID` is not one of this session's"))?;
-            return Ok(stream_response(desk.clone(), resumed.missed, resumed.rest));
+            return Ok(stream_response(&desk, resumed.missed, resumed.rest));
         }
         let place = desk.app.streams.open(&desk.tenant.name)?;
         let news = desk.app.hub.listen(&desk.tenant.name);

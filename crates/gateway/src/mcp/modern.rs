@@ -305,7 +305,7 @@ async fn run(
         client: Client { info: meta.info, capabilities: meta.capabilities.unwrap_or_default(), version: MODERN },
         asking: Asking::Rounds(rounds),
     };
-    let id = id.to_owned();
+    let (id, here) = (id.to_owned(), desk.clone());
     let offer = job.offer.clone();
     let call = async move {
         let answers = match &line.asking {
@@ -324,7 +324,7 @@ async fn run(
     let mut call = Box::pin(call);
     tokio::select! {
         biased;
-        message = messages.recv() => Ok(stream_of(call, messages, message)),
+        message = messages.recv() => Ok(stream_of(&here, call, messages, message)),
         (id, result) = &mut call => {
             // What was said just before the end is still worth a stream.
             match messages.try_recv() {
@@ -353,6 +353,7 @@ type Outcome = (Box<RawValue>, Result<Vec<u8>, RpcError>);
 
 /// Messages as they come, and at last the answer. Dropping the response drops the call.
 fn stream_of<F: Future<Output = Outcome> + Send + Unpin + 'static>(
+    desk: &Desk,
     call: F,
     messages: mpsc::UnboundedReceiver<Vec<u8>>,
     first: Option<Vec<u8>>,
@@ -388,7 +389,7 @@ fn stream_of<F: Future<Output = Outcome> + Send + Unpin + 'static>(
             }
         }
     });
-    sse::response(events)
+    sse::response(desk.while_valid(events))
 }
 
 fn needs_input(

@@ -109,9 +109,9 @@ fn a_session_has_a_compartment_and_an_end() {
 }
 
 /// Calls a tool that reports progress, and reads up to the first report.
-async fn slow(client: &Client) -> (reqwest::Response, String) {
-    let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call",
-        "params": { "name": "slow", "_meta": { "progressToken": 5 } } });
+async fn slow(client: &Client, meta: Value) -> (reqwest::Response, String) {
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": { "name": "slow", "_meta": meta } });
     let sent = client.http.post(&client.url).headers(client.headers.clone()).header("content-type", "application/json");
     let mut response = sent.body(call.to_string()).send().await.unwrap();
     let mut seen = String::new();
@@ -129,12 +129,21 @@ fn last_event(seen: &str) -> &str {
 fn a_call_of_a_key_that_is_revoked_says_nothing_more() {
     test(async {
         let tenant = busy(Boundary::Call).await;
-        for resumed in [false, true] {
+        for way in ["modern", "begun", "resumed"] {
             let mut client = tenant.at("busy");
             client.set("authorization", &format!("Bearer {}", tenant.key_with(Default::default())));
-            client.begin("2025-11-25", json!({})).await;
-            let (mut response, seen) = slow(&client).await;
-            if resumed {
+            let mut meta = json!({ "progressToken": 5 });
+            if way == "modern" {
+                meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+                meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+                client.set("mcp-protocol-version", "2026-07-28");
+                client.set("mcp-method", "tools/call");
+                client.set("mcp-name", "slow");
+            } else {
+                client.begin("2025-11-25", json!({})).await;
+            }
+            let (mut response, seen) = slow(&client, meta).await;
+            if way == "resumed" {
                 drop(response);
                 let again = client.http.get(&client.url).headers(client.headers.clone());
                 response = again.header("last-event-id", last_event(&seen)).send().await.unwrap();
@@ -149,7 +158,7 @@ fn a_call_of_a_key_that_is_revoked_says_nothing_more() {
                 rest.extend_from_slice(&chunk);
             }
             let rest = String::from_utf8(rest).unwrap();
-            assert!(!rest.contains("late"), "{rest}");
+            assert!(!rest.contains("late"), "{way}: {rest}");
         }
     });
 }
@@ -160,7 +169,7 @@ fn progress_streams_and_a_lost_stream_can_be_resumed() {
         let tenant = busy(Boundary::Call).await;
         let mut client = tenant.at("busy");
         client.begin("2025-11-25", json!({})).await;
-        let (response, seen) = slow(&client).await;
+        let (response, seen) = slow(&client, json!({ "progressToken": 5 })).await;
         drop(response);
         let last = last_event(&seen);
         let resumed = client.http.get(&client.url).headers(client.headers.clone()).header("last-event-id", last);

@@ -230,3 +230,15 @@ async fn one_that_loads_is_not_taken_for_one_that_computes() {
     assert!(driver.handle(Frame { kind: Kind::Loaded, id: 0, meta: Vec::new(), body: Vec::new() }).is_ok());
     assert_eq!(driver.cpu_allowed, IDLE_CPU, "what it used meanwhile is forgotten");
 }
+
+/// A load beside a call is no excuse for the call.
+#[tokio::test]
+async fn a_call_beside_a_load_has_its_limit() {
+    let mut rig = Rig::new();
+    let _call = rig.begin(&Arc::new(Ear::new(Manner::Refuses)));
+    let mut driver = rig.driver.take().expect("not taken yet");
+    let (answer, _answered) = oneshot::channel();
+    driver.loading = Some(answer);
+    (driver.cpu_allowed, driver.cpu_check) = (Duration::ZERO, Instant::now());
+    assert!(matches!(driver.step().await, Err(Cause::Limit(Code::CpuLimit))));
+}
