@@ -2,8 +2,9 @@
 
 use crate::carrier::Carrier;
 use crate::control::{self, Control};
+use crate::process::Process;
 use crate::wall::WallError;
-use crate::zygote::{Process, Zygote};
+use crate::zygote::Zygote;
 use isolate_wire::{Hello, Kind, Start, VERSION, encode_with};
 use jail::cgroup::Group;
 use jail::pidfd::{Pace, PidFd};
@@ -36,8 +37,8 @@ pub(crate) async fn start(
         .stderr(Stdio::null());
     let process = spawn(command).await?;
     process.view().set_pace(Pace::Brisk);
-    if let Some(group) = group {
-        group.add(process.pid()).map_err(|error| WallError::Died(std::io::Error::other(error)))?;
+    if let (Some(group), Some(pid)) = (group, process.pid()) {
+        group.add(pid).map_err(|error| WallError::Died(std::io::Error::other(error)))?;
     }
 
     let mut control = Control::new(ours);
@@ -46,7 +47,7 @@ pub(crate) async fn start(
         control.send(&frame, None).await?;
         control.receive().await
     };
-    let (frame, _) = match tokio::time::timeout(PATIENCE, hello).await {
+    let frame = match tokio::time::timeout(PATIENCE, hello).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(source)) => return Err(WallError::Died(source)),
         Err(_) => return Err(WallError::Protocol("it did not come up in time")),

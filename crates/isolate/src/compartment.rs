@@ -1,29 +1,47 @@
 //! The two shapes of a compartment: for one call, and for many.
 
+use crate::control;
 use crate::driver::{Answer, Driver, NewCall};
+use crate::process::{Process, View};
 use crate::verdict::Cause;
-use crate::zygote::View;
+use crate::zygote::{Forked, Zygote};
 use bytes::Bytes;
-use isolate_wire::Frame;
+use isolate_wire::{Fork, Frame};
 use jail::pidfd::Pace;
 use policy::Limits;
 use sandbox::{Code, Compartment, During, Failure, Future, Host, Request, Usage};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// A process that waits for its one call.
+/// A process for one call: it waits for it, or is forked when it comes.
 pub(crate) struct OneCall {
     driver: Mutex<Option<Driver>>,
+    /// How it is to be forked, if it is not yet, and its end of the channel.
+    order: Mutex<Option<(Fork, OwnedFd)>>,
     view: View,
     limits: Limits,
 }
 
 impl OneCall {
-    pub(crate) fn new(driver: Driver, limits: Limits) -> OneCall {
-        OneCall { view: driver.view(), driver: Mutex::new(Some(driver)), limits }
+    pub(crate) fn waiting(driver: Driver, limits: Limits) -> OneCall {
+        OneCall { view: driver.view(), driver: Mutex::new(Some(driver)), order: Mutex::default(), limits }
     }
+
+    /// The call is in the channel before the process is there that reads it, so nobody waits for the other.
+    pub(crate) fn on_request(zygote: &Arc<Zygote>, fork: Fork, limits: Limits) -> io::Result<OneCall> {
+        let (stream, theirs) = control::pair()?;
+        let driver = Driver::new(Forked { process: Process::expected(zygote), stream }, zygote.clone())?;
+        let order = Mutex::new(Some((fork, theirs)));
+        Ok(OneCall { view: driver.view(), driver: Mutex::new(Some(driver)), order, limits })
+    }
+}
+
+fn take<T>(from: &Mutex<Option<T>>) -> Option<T> {
+    from.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 impl Compartment for OneCall {
@@ -34,16 +52,19 @@ impl Compartment for OneCall {
         within: Duration,
     ) -> Future<'a, (Result<Bytes, Failure>, Usage)> {
         Box::pin(async move {
-            let taken = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let Some(mut driver) = taken else { return lost(&self.limits) };
+            let Some(mut driver) = take(&self.driver) else { return lost(&self.limits) };
             let (answer, answered) = oneshot::channel();
             let limits = self.limits.clone();
             driver.begin(NewCall { request: request.clone(), server: 0, limits, within, host, answer });
-            while !driver.idle() {
-                if let Err(cause) = driver.step().await {
-                    driver.end(cause).await;
-                    break;
-                }
+            let mut went = match take(&self.order) {
+                Some((fork, channel)) => driver.order(&fork, channel).await,
+                None => Ok(()),
+            };
+            while went.is_ok() && !driver.idle() {
+                went = driver.step().await;
+            }
+            if let Err(cause) = went {
+                driver.end(cause).await;
             }
             answered.await.unwrap_or_else(|_| lost(&self.limits))
         })

@@ -1,69 +1,108 @@
-//! The host's end of a zygote's channel: frames with descriptors, one exchange at a time.
+//! The host's end of a zygote's channel: frames with descriptors. Commands are answered in the order in which they were sent.
 
 use isolate_wire::{Decoder, Frame};
 use jail::socket;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use tokio::io::Interest;
-use tokio::net::UnixStream;
+use std::os::unix::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// A zygote says little: a surface is the largest, and has its own limit.
 const MOST: usize = 2 << 20;
 
-/// Most answers fit this, and are read at once: there is one exchange at a time, so nothing follows an answer.
+/// Most answers fit this and are read at once.
 const SHORT: usize = 256;
 
+/// tokio, by its halves of a pipe, is told of the socket only while somebody waits for it: otherwise each message of the zygote's, and each that it has
+/// read, would wake a thread that has nothing to do for it.
 pub(crate) struct Control {
     stream: UnixStream,
     decoder: Decoder,
-    passed: Option<OwnedFd>,
+    /// Descriptors whose frames have not been looked at yet.
+    passed: VecDeque<OwnedFd>,
 }
 
-/// A pair: ours for tokio, theirs to pass on.
+/// A pair: ours, which never blocks, and theirs to pass on.
 pub(crate) fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = socket::pair().map_err(io::Error::other)?;
-    let ours = std::os::unix::net::UnixStream::from(ours);
+    let ours = UnixStream::from(ours);
     ours.set_nonblocking(true)?;
-    Ok((UnixStream::from_std(ours)?, theirs))
+    Ok((ours, theirs))
 }
 
 impl Control {
     pub(crate) fn new(stream: UnixStream) -> Control {
-        Control { stream, decoder: Decoder::new(MOST), passed: None }
+        Control { stream, decoder: Decoder::new(MOST), passed: VecDeque::new() }
     }
 
     /// Sends all of it; the descriptor goes with the first byte.
     pub(crate) async fn send(&mut self, mut bytes: &[u8], mut fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
         while !bytes.is_empty() {
-            let sent = self
-                .stream
-                .async_io(Interest::WRITABLE, || socket::send_with_fd(self.stream.as_fd(), bytes, fd))
-                .await?;
-            bytes = bytes.get(sent..).unwrap_or_default();
-            fd = None;
+            match socket::send_with_fd(self.stream.as_fd(), bytes, fd) {
+                Ok(sent) => {
+                    bytes = bytes.get(sent..).unwrap_or_default();
+                    fd = None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.until_writable().await?,
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
 
-    /// The next frame and the descriptor that came with it. An end of stream is an error: it ends every exchange.
-    pub(crate) async fn receive(&mut self) -> io::Result<(Frame, Option<OwnedFd>)> {
+    /// Sends something short: all of it at once, or nothing until there is room. Safe to cancel.
+    pub(crate) async fn send_at_once(&mut self, bytes: &[u8], fd: BorrowedFd<'_>) -> io::Result<()> {
+        loop {
+            match socket::send_with_fd(self.stream.as_fd(), bytes, Some(fd)) {
+                Ok(sent) if sent == bytes.len() => return Ok(()),
+                Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.until_writable().await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The next frame. An end of stream is an error: there is always something to come.
+    pub(crate) async fn receive(&mut self) -> io::Result<Frame> {
+        loop {
+            match self.receive_now()? {
+                Some(frame) => return Ok(frame),
+                None => self.until_readable().await?,
+            }
+        }
+    }
+
+    /// The next frame, if it is there.
+    pub(crate) fn receive_now(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.decoder.next_frame().map_err(io::Error::other)? {
-                return Ok((frame, self.passed.take()));
+                return Ok(Some(frame));
             }
             let mut buffer = [0; 16 << 10];
             let most = self.decoder.missing().map_err(io::Error::other)?.clamp(SHORT, buffer.len());
-            let stream = &self.stream;
-            let (n, fd) = stream
-                .async_io(Interest::READABLE, || socket::recv_with_fd(stream.as_fd(), &mut buffer[..most]))
-                .await?;
-            if n == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.decoder.push(&buffer[..n]);
-            if fd.is_some() {
-                self.passed = fd;
+            match socket::recv_with_fd(self.stream.as_fd(), &mut buffer[..most]) {
+                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((n, fd)) => {
+                    self.decoder.push(&buffer[..n]);
+                    self.passed.extend(fd);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// The descriptor of a frame that must have come with one. Only such frames come with any, so they are in order.
+    pub(crate) fn descriptor(&mut self) -> Option<OwnedFd> {
+        self.passed.pop_front()
+    }
+
+    async fn until_readable(&self) -> io::Result<()> {
+        Receiver::from_owned_fd_unchecked(self.stream.try_clone()?.into())?.readable().await
+    }
+
+    async fn until_writable(&self) -> io::Result<()> {
+        Sender::from_owned_fd_unchecked(self.stream.try_clone()?.into())?.writable().await
     }
 }

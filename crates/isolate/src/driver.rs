@@ -4,17 +4,20 @@
 mod tests;
 
 use crate::link::{self, Link};
+use crate::process::{Process, View};
 use crate::verdict::{Cause, verdict};
-use crate::zygote::{Forked, Process, View, Zygote};
+use crate::zygote::{Forked, Zygote};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use isolate_wire::{FailCode, Failed, Frame, Kind, Log, Refused, Used, encode, encode_with};
+use isolate_wire::{FailCode, Failed, Fork, Frame, Kind, Log, Refused, Used, encode, encode_with};
 use policy::Limits;
 use sandbox::{
     Code, During, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Request, Usage,
 };
 use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -31,6 +34,10 @@ const LOG_LINE_COST: u64 = 32;
 
 /// Beyond its CPU budget and a fifth of it the kernel's timer has ended a compartment; after this much, the host does.
 const GRACE: Duration = Duration::from_millis(200);
+
+/// What a process that is forked for a call uses before it begins with it; a good deal less, in fact. Nobody asks the kernel
+/// then, and what a call has used is more than it says itself only beyond this.
+const BEFORE_A_CALL: Duration = Duration::from_micros(500);
 
 /// How often a compartment without a call is looked at, and the CPU time it may have used since the last look: nothing of its
 /// code runs then, unless it is not itself any more.
@@ -69,8 +76,6 @@ struct Settled {
 pub(crate) struct Driver {
     link: Link,
     process: Process,
-    /// The zygote's name for the process.
-    id: u32,
     zygote: Arc<Zygote>,
     calls: HashMap<u32, InFlight>,
     next_call: u32,
@@ -89,11 +94,10 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(forked: Forked, zygote: Arc<Zygote>) -> Driver {
-        Driver {
-            link: Link::new(forked.stream, frame_cap(&Limits::default())),
+    pub(crate) fn new(forked: Forked, zygote: Arc<Zygote>) -> io::Result<Driver> {
+        Ok(Driver {
+            link: Link::new(forked.stream, frame_cap(&Limits::default()))?,
             process: forked.process,
-            id: forked.id,
             zygote,
             calls: HashMap::new(),
             next_call: 1,
@@ -105,7 +109,12 @@ impl Driver {
             cpu_check: Instant::now() + IDLE_LOOK,
             late_left: 0,
             loading: None,
-        }
+        })
+    }
+
+    /// Has the process forked that serves the calls that have begun.
+    pub(crate) async fn order(&mut self, fork: &Fork, channel: OwnedFd) -> Result<(), Cause> {
+        self.zygote.order(&self.process, fork, channel).await.map_err(|_| Cause::Closed)
     }
 
     pub(crate) fn view(&self) -> View {
@@ -149,7 +158,7 @@ impl Driver {
             return id;
         };
         if self.calls.is_empty() {
-            self.cpu_base = self.process.cpu_time().unwrap_or_default();
+            self.cpu_base = self.process.cpu_time().unwrap_or(BEFORE_A_CALL);
             self.cpu_allowed = GRACE;
         }
         self.cpu_allowed += Duration::from_millis(call.limits.cpu_ms);
@@ -208,7 +217,7 @@ impl Driver {
     pub(crate) async fn end(mut self, cause: Cause) {
         self.process.kill();
         let now = Instant::now();
-        let ended = self.zygote.reap(self.id).await;
+        let ended = self.zygote.reap(&self.process).await;
         let running = if self.calls.len() == 1 { None } else { Some(self.running) };
         let most = self.most_cpu_us();
         for (id, mut call) in self.calls.drain() {

@@ -17,6 +17,7 @@ mod compartment;
 mod control;
 mod driver;
 mod link;
+mod process;
 mod seed;
 mod tenancy;
 mod verdict;

@@ -1,13 +1,18 @@
 //! The host's end of a compartment's channel: bounded in, queued out, never blocking the one who drives it.
 
 use isolate_wire::{Decoder, Frame, Malformed};
+use jail::socket;
 use std::collections::VecDeque;
 use std::io;
-use tokio::io::Interest;
-use tokio::net::UnixStream;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
 
+/// tokio's halves of a pipe are used for a socket because each is told of one direction alone. The kernel wakes whoever wants
+/// to know that there is room each time the other end has read something, so nobody asks for that until it was missing.
 pub(crate) struct Link {
-    stream: UnixStream,
+    stream: Receiver,
+    room: Option<Sender>,
     decoder: Decoder,
     outgoing: VecDeque<Vec<u8>>,
     /// Of the first in the queue.
@@ -21,8 +26,10 @@ pub(crate) enum Ended {
 }
 
 impl Link {
-    pub(crate) fn new(stream: UnixStream, cap: usize) -> Link {
-        Link { stream, decoder: Decoder::new(cap), outgoing: VecDeque::new(), sent: 0 }
+    /// The stream must not block.
+    pub(crate) fn new(stream: UnixStream, cap: usize) -> io::Result<Link> {
+        let stream = Receiver::from_owned_fd_unchecked(stream.into())?;
+        Ok(Link { stream, room: None, decoder: Decoder::new(cap), outgoing: VecDeque::new(), sent: 0 })
     }
 
     /// What a frame may announce from now on.
@@ -44,9 +51,14 @@ impl Link {
 
     fn flush(&mut self) {
         while let Some(frame) = self.outgoing.front() {
-            match self.stream.try_write(&frame[self.sent..]) {
+            let bytes = &frame[self.sent..];
+            let sent = match &self.room {
+                Some(room) => room.try_write(bytes),
+                None => socket::send_with_fd(self.stream.as_fd(), bytes, None),
+            };
+            match sent {
                 Ok(n) => self.sent += n,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.ask_for_room().is_ok() => return,
                 // The reader will see the end of the stream.
                 Err(_) => return self.outgoing.clear(),
             }
@@ -57,23 +69,31 @@ impl Link {
         }
     }
 
+    /// From now on tokio tells when there is room.
+    fn ask_for_room(&mut self) -> io::Result<()> {
+        if self.room.is_none() {
+            self.room = Some(Sender::from_owned_fd_unchecked(self.stream.as_fd().try_clone_to_owned()?)?);
+        }
+        Ok(())
+    }
+
     /// The next frame, or `None` when something was sent instead. Reads nothing new unless `listen`.
     /// Safe to cancel: what was read stays in the decoder, what is to be sent in the queue.
     pub(crate) async fn event(&mut self, listen: bool) -> Result<Option<Frame>, Ended> {
         if listen && let Some(frame) = self.decoder.next_frame().map_err(Ended::Malformed)? {
             return Ok(Some(frame));
         }
-        let interest = match (listen, self.outgoing.is_empty()) {
-            (true, true) => Interest::READABLE,
-            (true, false) => Interest::READABLE | Interest::WRITABLE,
-            (false, false) => Interest::WRITABLE,
-            (false, true) => std::future::pending().await,
+        let writes = !self.outgoing.is_empty();
+        let ready = tokio::select! {
+            ready = self.stream.readable(), if listen => ready,
+            ready = has_room(self.room.as_ref()), if writes => ready,
+            else => std::future::pending().await,
         };
-        let Ok(ready) = self.stream.ready(interest).await else { return Err(Ended::Closed) };
-        if ready.is_writable() {
+        ready.map_err(|_| Ended::Closed)?;
+        if writes {
             self.flush();
         }
-        if listen && ready.is_readable() {
+        if listen {
             let mut buffer = [0; 16 << 10];
             match self.stream.try_read(&mut buffer) {
                 Ok(0) => return Err(Ended::Closed),
@@ -83,5 +103,12 @@ impl Link {
             }
         }
         self.decoder.next_frame().map_err(Ended::Malformed)
+    }
+}
+
+async fn has_room(sender: Option<&Sender>) -> io::Result<()> {
+    match sender {
+        Some(sender) => sender.writable().await,
+        None => std::future::pending().await,
     }
 }

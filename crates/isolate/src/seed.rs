@@ -41,7 +41,7 @@ pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result
     let zygote = Arc::new(Zygote::new(Control::new(forked.stream), forked.process, Some(base.clone())));
     let answer = zygote.exchange(&command, None, Duration::from_millis(limits.init_time_ms)).await;
     let cause = match answer {
-        Ok((frame, _)) => {
+        Ok(frame) => {
             let surface = read_loaded(&frame)?;
             let (planted, frozen) = (Instant::now(), AtomicBool::new(false));
             return Ok(IsolateSeed { zygote, limits: limits.clone(), surface, planted, frozen });
@@ -53,7 +53,7 @@ pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result
         },
     };
     zygote.end();
-    let ended = base.reap(forked.id).await;
+    let ended = base.reap(zygote.process()).await;
     Err(verdict(&cause, ended.as_ref(), limits, During::Initialisation))
 }
 
@@ -113,14 +113,17 @@ impl Seed for IsolateSeed {
             };
             self.freeze_if_busy().await;
             let fork = Fork { role, memory_mb: self.limits.memory_mb, cpu_ms: self.limits.cpu_ms };
-            let forked = self.zygote.fork(&fork).await.map_err(|_| lost(&self.limits))?;
-            let driver = Driver::new(forked, self.zygote.clone());
             let limits = self.limits.clone();
-            Ok(match growth {
-                Growth::OneCall | Growth::Spare => Arc::new(OneCall::new(driver, limits)) as Arc<dyn Compartment>,
-                Growth::ManyCalls => {
-                    Arc::new(Shared { process: Arc::new(ManyCalls::start(driver)), server: 0, limits })
-                }
+            if growth == Growth::OneCall {
+                let compartment = OneCall::on_request(&self.zygote, fork, limits).map_err(|_| lost(&self.limits))?;
+                return Ok(Arc::new(compartment) as Arc<dyn Compartment>);
+            }
+            let forked = self.zygote.fork(&fork).await.map_err(|_| lost(&self.limits))?;
+            let driver = Driver::new(forked, self.zygote.clone()).map_err(|_| lost(&self.limits))?;
+            Ok(if growth == Growth::Spare {
+                Arc::new(OneCall::waiting(driver, limits))
+            } else {
+                Arc::new(Shared { process: Arc::new(ManyCalls::start(driver)), server: 0, limits })
             })
         })
     }

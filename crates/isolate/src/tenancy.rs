@@ -59,7 +59,8 @@ impl Tenancy {
         }
         let role = Fork { role: Role::Serve, memory_mb: limits.memory_mb, cpu_ms: limits.cpu_ms };
         let forked = base.fork(&role).await.map_err(|_| lost(limits))?;
-        let process = Arc::new(ManyCalls::start(Driver::new(forked, base.clone())));
+        let driver = Driver::new(forked, base.clone()).map_err(|_| lost(limits))?;
+        let process = Arc::new(ManyCalls::start(driver));
         let home = Arc::new(Home { process, servers: Mutex::new(0) });
         homes.insert(key, Arc::downgrade(&home));
         Ok(home)

@@ -1,15 +1,17 @@
 //! A zygote as the host sees it, base or deployment: it forks on command and tells how its children ended.
 
 use crate::control::{self, Control};
+use crate::process::{Handle, Process, Whereabouts};
 use isolate_wire::{Ended, Fork, Frame, Kind, encode, encode_with};
 use jail::image::Image;
-use jail::pidfd::{Pace, PidFd};
+use jail::pidfd::PidFd;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
 /// An answer from code that is ours takes microseconds; a zygote that needs longer is not one any more.
@@ -18,75 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Of a zygote's frozen memory so much is joined into huge pages; the rest would take long for little.
 const JOINED: u64 = 32 << 20;
 
-/// A process with its kernel handle. Dropping it kills it.
-pub(crate) struct Process {
-    view: View,
-}
-
-/// A look at a process, without a say in how long it lives.
-#[derive(Clone)]
-pub(crate) struct View {
-    handle: Arc<PidFd>,
-    pid: i32,
-}
-
-impl View {
-    /// CPU time so far, from the kernel. `None` once it is reaped.
-    pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        self.handle.cpu_time(self.pid).ok()
-    }
-
-    /// One that is gone competes with nobody, and where the kernel refuses, all compete as they would anyway.
-    pub(crate) fn set_pace(&self, pace: Pace) {
-        let _ = self.handle.set_pace(self.pid, pace);
-    }
-}
-
-impl Process {
-    pub(crate) fn new(handle: PidFd) -> io::Result<Process> {
-        let pid = handle.pid().map_err(io::Error::other)?;
-        Ok(Process { view: View { handle: Arc::new(handle), pid } })
-    }
-
-    pub(crate) fn pid(&self) -> i32 {
-        self.view.pid
-    }
-
-    pub(crate) fn view(&self) -> View {
-        self.view.clone()
-    }
-
-    /// Safe to repeat, and on a process that has ended.
-    pub(crate) fn kill(&self) {
-        // The handle names this process and no other, so the only failure is that it is gone already.
-        let _ = self.view.handle.kill();
-    }
-
-    /// CPU time so far, from the kernel. `None` once it is reaped.
-    pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        self.view.cpu_time()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// A freshly forked process with its own channel.
 pub(crate) struct Forked {
-    /// The zygote's name for it.
-    pub(crate) id: u32,
     pub(crate) process: Process,
     pub(crate) stream: UnixStream,
 }
 
-/// A frame, and the descriptor that came with it.
-type Answer = (Frame, Option<OwnedFd>);
-
 pub(crate) struct Zygote {
-    control: Mutex<Control>,
+    desk: Mutex<Desk>,
     process: Process,
     alive: AtomicBool,
     forks: AtomicU64,
@@ -94,37 +35,138 @@ pub(crate) struct Zygote {
     pub(crate) parent: Option<Arc<Zygote>>,
 }
 
+/// The zygote's channel, and whom it has been told to fork without anybody having waited for the answer.
+struct Desk {
+    control: Control,
+    expected: VecDeque<Arc<Whereabouts>>,
+}
+
+impl Desk {
+    /// The next frame that is not about somebody expected.
+    async fn answer(&mut self) -> io::Result<Frame> {
+        loop {
+            let frame = self.control.receive().await?;
+            match self.expected.pop_front() {
+                Some(whereabouts) => self.settle(&whereabouts, &frame)?,
+                None => return Ok(frame),
+            }
+        }
+    }
+
+    /// Takes in what has been said of those who are expected, as far as it is there.
+    fn look(&mut self) -> io::Result<()> {
+        while let Some(whereabouts) = self.expected.front().cloned() {
+            let Some(frame) = self.control.receive_now()? else { return Ok(()) };
+            self.expected.pop_front();
+            self.settle(&whereabouts, &frame)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, whereabouts: &Whereabouts, frame: &Frame) -> io::Result<()> {
+        let (Kind::Forked, Some(fd)) = (frame.kind, self.control.descriptor()) else { return Err(nonsense(frame)) };
+        let (handle, pid) = PidFd::from_untrusted(fd).map_err(io::Error::other)?;
+        whereabouts.settle(Handle { handle, pid, id: frame.id });
+        Ok(())
+    }
+}
+
 impl Zygote {
     pub(crate) fn new(control: Control, process: Process, parent: Option<Arc<Zygote>>) -> Zygote {
-        Zygote { control: Mutex::new(control), process, alive: AtomicBool::new(true), forks: AtomicU64::new(0), parent }
+        let desk = Mutex::new(Desk { control, expected: VecDeque::new() });
+        Zygote { desk, process, alive: AtomicBool::new(true), forks: AtomicU64::new(0), parent }
     }
 
     pub(crate) fn alive(&self) -> bool {
         self.alive.load(Ordering::Relaxed) && self.parent.as_ref().is_none_or(|parent| parent.alive())
     }
 
+    pub(crate) fn process(&self) -> &Process {
+        &self.process
+    }
+
     pub(crate) fn forks(&self) -> u64 {
         self.forks.load(Ordering::Relaxed)
     }
 
-    /// Forks a process. The host makes the channel, so that a zygote can hand over nothing but its own children.
+    /// Forks a process and waits until it is there.
     pub(crate) async fn fork(self: &Arc<Zygote>, fork: &Fork) -> io::Result<Forked> {
-        let (ours, theirs) = control::pair()?;
+        let (stream, theirs) = control::pair()?;
+        let process = Process::expected(self);
+        self.order(&process, fork, theirs).await?;
+        self.find(process.whereabouts()).await?;
+        Ok(Forked { process, stream })
+    }
+
+    /// Has a process forked, and does not wait for it. The host makes the channel, so that a zygote can hand over nothing
+    /// but its own children; what is in there already, the process reads first.
+    pub(crate) async fn order(&self, process: &Process, fork: &Fork, channel: OwnedFd) -> io::Result<()> {
         let command = encode_with(Kind::Fork, 0, fork, b"").ok_or_else(too_long)?;
-        let (frame, fd) = self.exchange_whole(command, Some(theirs)).await?;
-        let (Kind::Forked, Some(fd)) = (frame.kind, fd) else { return Err(self.nonsense(&frame)) };
-        let (handle, pid) = PidFd::from_untrusted(fd).map_err(io::Error::other)?;
-        let process = Process { view: View { handle: Arc::new(handle), pid } };
+        let mut desk = self.desk.lock().await;
+        if !self.alive() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        // Safe to leave while it waits: nothing was sent then, or all of it.
+        let sent = tokio::time::timeout(PATIENCE, desk.control.send_at_once(&command, channel.as_fd())).await;
+        if let Err(error) = sent.unwrap_or(Err(io::ErrorKind::TimedOut.into())) {
+            self.end();
+            return Err(error);
+        }
+        process.whereabouts().ordered();
+        desk.expected.push_back(process.whereabouts().clone());
         self.forks.fetch_add(1, Ordering::Relaxed);
-        Ok(Forked { id: frame.id, process, stream: ours })
+        Ok(())
+    }
+
+    /// Takes in what the zygote has said, unless somebody is at it who will.
+    pub(crate) fn look(&self) {
+        if let Ok(mut desk) = self.desk.try_lock()
+            && desk.look().is_err()
+        {
+            self.end();
+        }
+    }
+
+    /// Waits until the zygote has said which process it is. One that does not say so in time is ended.
+    pub(crate) async fn find<'a>(&self, whereabouts: &'a Whereabouts) -> io::Result<&'a Handle> {
+        if let Some(handle) = whereabouts.handle() {
+            return Ok(handle);
+        }
+        let finding = async {
+            let mut desk = self.desk.lock().await;
+            loop {
+                // Somebody else may have heard it.
+                if let Some(handle) = whereabouts.handle() {
+                    return Ok(handle);
+                }
+                let Some(next) = desk.expected.front().cloned() else { return Err(io::ErrorKind::BrokenPipe.into()) };
+                let frame = desk.control.receive().await?;
+                desk.expected.pop_front();
+                desk.settle(&next, &frame)?;
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, finding).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
+        if found.is_err() {
+            self.end();
+        }
+        found
     }
 
     /// Has it put its memory into a file, after which forks cost less. Nobody can write to the file afterwards: a zygote
-    /// that keeps a way to is ended.
+    /// that keeps a way to is ended. Like [`Zygote::exchange_whole`], it goes on when the caller goes away.
     pub(crate) async fn freeze(self: &Arc<Zygote>, most: u64) -> io::Result<()> {
+        let zygote = self.clone();
+        let freezing = tokio::spawn(async move { zygote.freeze_alone(most).await });
+        freezing.await.map_err(io::Error::other)?
+    }
+
+    /// Nothing is forked meanwhile: the kernel does not join pages that someone just looks at.
+    async fn freeze_alone(&self, most: u64) -> io::Result<()> {
+        let mut desk = self.desk.lock().await;
         let image = Image::new(most).map_err(io::Error::other)?;
         let command = encode(Kind::Freeze, 0, b"", &image.length().to_le_bytes()).ok_or_else(too_long)?;
-        let (frame, _) = self.exchange_whole(command, Some(image.as_fd().try_clone_to_owned()?)).await?;
+        let file = image.as_fd().try_clone_to_owned()?;
+        let frame = self.exchange_at(&mut desk, &command, Some(file), PATIENCE).await?;
         if frame.kind != Kind::Frozen {
             return Err(self.nonsense(&frame));
         }
@@ -137,14 +179,15 @@ impl Zygote {
         joined.await.map_err(io::Error::other)?;
         // Joining takes the pages out of the zygote's page tables, and its forks are to inherit those.
         let command = encode(Kind::Rehearse, 0, b"", b"").ok_or_else(too_long)?;
-        let (frame, _) = self.exchange_whole(command, None).await?;
+        let frame = self.exchange_at(&mut desk, &command, None, PATIENCE).await?;
         if frame.kind == Kind::Rehearsed { Ok(()) } else { Err(self.nonsense(&frame)) }
     }
 
     /// How a child ended. The caller has killed it or seen it gone. `None` when the zygote itself is gone.
-    pub(crate) async fn reap(self: &Arc<Zygote>, id: u32) -> Option<Ended> {
+    pub(crate) async fn reap(self: &Arc<Zygote>, process: &Process) -> Option<Ended> {
+        let id = self.find(process.whereabouts()).await.ok()?.id;
         let command = encode(Kind::Reap, id, b"", b"")?;
-        let (frame, _) = self.exchange_whole(command, None).await.ok()?;
+        let frame = self.exchange_whole(command, None).await.ok()?;
         if frame.kind != Kind::Reaped || frame.id != id {
             self.nonsense(&frame);
             return None;
@@ -154,7 +197,7 @@ impl Zygote {
 
     /// As [`Zygote::exchange`], but goes on to its end when the caller goes away: many depend on this zygote, and
     /// no caller may take it along.
-    async fn exchange_whole(self: &Arc<Zygote>, command: Vec<u8>, fd: Option<OwnedFd>) -> io::Result<Answer> {
+    async fn exchange_whole(self: &Arc<Zygote>, command: Vec<u8>, fd: Option<OwnedFd>) -> io::Result<Frame> {
         let zygote = self.clone();
         let exchange = tokio::spawn(async move { zygote.exchange(&command, fd, PATIENCE).await });
         exchange.await.map_err(io::Error::other)?
@@ -162,17 +205,27 @@ impl Zygote {
 
     /// One command, one answer. A zygote that does not answer in time, or breaks off, or whose caller goes away
     /// before the answer, is killed.
-    pub(crate) async fn exchange(&self, command: &[u8], fd: Option<OwnedFd>, within: Duration) -> io::Result<Answer> {
-        let mut control = self.control.lock().await;
+    pub(crate) async fn exchange(&self, command: &[u8], fd: Option<OwnedFd>, within: Duration) -> io::Result<Frame> {
+        let mut desk = self.desk.lock().await;
+        self.exchange_at(&mut desk, command, fd, within).await
+    }
+
+    async fn exchange_at(
+        &self,
+        desk: &mut Desk,
+        command: &[u8],
+        fd: Option<OwnedFd>,
+        within: Duration,
+    ) -> io::Result<Frame> {
         if !self.alive() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         // Dropped half-way, the next exchange would read this one's answer.
         let mut guard = Broken { zygote: Some(self) };
         let exchange = async {
-            control.send(command, fd.as_ref().map(|fd| fd.as_fd())).await?;
+            desk.control.send(command, fd.as_ref().map(|fd| fd.as_fd())).await?;
             drop(fd);
-            control.receive().await
+            desk.answer().await
         };
         let result = tokio::time::timeout(within, exchange).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
         if result.is_ok() {
@@ -183,7 +236,7 @@ impl Zygote {
 
     fn nonsense(&self, frame: &Frame) -> io::Error {
         self.end();
-        io::Error::other(format!("a zygote answered with a {:?} frame", frame.kind))
+        nonsense(frame)
     }
 
     pub(crate) fn end(&self) {
@@ -203,6 +256,10 @@ impl Drop for Broken<'_> {
             zygote.end();
         }
     }
+}
+
+fn nonsense(frame: &Frame) -> io::Error {
+    io::Error::other(format!("a zygote answered with a {:?} frame", frame.kind))
 }
 
 fn too_long() -> io::Error {

@@ -148,8 +148,8 @@ fn process_descriptors() -> Finding {
         std::thread::sleep(Duration::from_secs(60));
         exit_now(0)
     };
-    let (pidfd, pid) = PidFd::from_untrusted(child.pidfd)?;
-    pidfd.cpu_time(pid)?;
+    let (pidfd, _) = PidFd::from_untrusted(child.pidfd)?;
+    pidfd.cpu_time(pidfd.pid()?)?;
     pidfd.kill()?;
     process::wait(child.pid)?;
     Ok("fork, name, clock and kill by descriptor".to_owned())

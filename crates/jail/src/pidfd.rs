@@ -35,12 +35,15 @@ impl PidFd {
         Ok(PidFd(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
 
-    /// Takes a descriptor that came from a process nobody trusts, and refuses what is not a live process.
-    /// Gives its pid, too, because finding that out is what costs.
-    pub fn from_untrusted(fd: OwnedFd) -> Result<(PidFd, i32), Error> {
+    /// Takes a descriptor that came from a process nobody trusts, and refuses what is not a process.
+    /// Gives its pid, too, because finding that out is what costs; `None` when it has ended and been collected.
+    pub fn from_untrusted(fd: OwnedFd) -> Result<(PidFd, Option<i32>), Error> {
         let pidfd = PidFd(fd);
-        let pid = pidfd.pid()?;
-        Ok((pidfd, pid))
+        match pidfd.pid() {
+            Ok(pid) => Ok((pidfd, Some(pid))),
+            Err(Error::ProcessGone { .. }) => Ok((pidfd, None)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends SIGKILL. A process that is gone already is fine.

@@ -39,7 +39,7 @@ const CASES: &[Case] = cases![
     NOBODY descriptors::surplus_descriptors_are_closed,
     NOBODY descriptors::a_closed_peer_is_an_error_and_not_a_signal,
     NOBODY descriptors::waiting_ends_with_data_the_end_or_the_time,
-    NOBODY descriptors::only_live_processes_are_taken_for_processes,
+    NOBODY descriptors::only_processes_are_taken_for_processes,
     NOBODY descriptors::signals_are_reset_whatever_the_host_did,
     NOBODY groups::are_not_to_be_had_by_nobody_and_the_reason_says_so,
     ROOT groups::refuse_names_that_are_paths,

@@ -38,7 +38,7 @@ impl Rig {
         drop(gone);
         let zygote = Arc::new(Zygote::new(Control::new(control), process(), None));
         let (stream, other_end) = control::pair().expect("a pair");
-        let driver = Driver::new(Forked { id: 1, process: process(), stream }, zygote);
+        let driver = Driver::new(Forked { process: process(), stream }, zygote).expect("inside a runtime");
         Rig { driver: Some(driver), sleeper, other_end: Some(other_end) }
     }
 
