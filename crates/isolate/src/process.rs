@@ -1,5 +1,8 @@
 //! A process behind the wall, by a handle of the kernel's.
 
+#[cfg(test)]
+mod tests;
+
 use crate::zygote::Zygote;
 use jail::pidfd::{Pace, PidFd};
 use std::io;
