@@ -95,6 +95,8 @@ pub(crate) enum Order {
 pub(crate) struct ManyCalls {
     orders: mpsc::Sender<Order>,
     alive: Arc<AtomicBool>,
+    /// Why it was ended, where no call could be told, until somebody asks.
+    ended: Arc<Mutex<Option<Code>>>,
 }
 
 /// Orders that may wait for the driver; callers beyond that wait in their own tasks.
@@ -105,7 +107,8 @@ impl ManyCalls {
     pub(crate) fn start(mut driver: Driver) -> ManyCalls {
         let (orders, mut incoming) = mpsc::channel(ORDERS);
         let alive = Arc::new(AtomicBool::new(true));
-        let still = alive.clone();
+        let ended = Arc::new(Mutex::default());
+        let (still, why) = (alive.clone(), ended.clone());
         tokio::spawn(async move {
             let cause = loop {
                 tokio::select! {
@@ -125,14 +128,22 @@ impl ManyCalls {
                     },
                 }
             };
+            if driver.idle() {
+                *why.lock().unwrap_or_else(PoisonError::into_inner) = cause.of_the_host();
+            }
             still.store(false, Ordering::Relaxed);
             driver.end(cause).await;
         });
-        ManyCalls { orders, alive }
+        ManyCalls { orders, alive, ended }
     }
 
     pub(crate) fn alive(&self) -> bool {
         self.alive.load(Ordering::Relaxed)
+    }
+
+    /// Told once, however many servers are in it.
+    pub(crate) fn ended(&self) -> Option<Code> {
+        take(&self.ended)
     }
 
     pub(crate) async fn load(&self, frame: Vec<u8>) -> Option<Frame> {
@@ -197,6 +208,10 @@ impl Compartment for Shared {
 
     fn alive(&self) -> bool {
         self.process.alive()
+    }
+
+    fn ended(&self) -> Option<Code> {
+        self.process.ended()
     }
 }
 

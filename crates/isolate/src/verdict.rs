@@ -25,12 +25,20 @@ pub(crate) enum Cause {
     Limit(Code),
 }
 
+impl Cause {
+    /// What the host ended it for; `None` when it went by itself, or nothing was left for it to do.
+    pub(crate) fn of_the_host(&self) -> Option<Code> {
+        match self {
+            Cause::Limit(code) => Some(*code),
+            Cause::Malformed(_) | Cause::OutOfTurn => Some(Code::ProtocolViolation),
+            Cause::Closed => None,
+        }
+    }
+}
+
 pub(crate) fn verdict(cause: &Cause, ended: Option<&Ended>, limits: &Limits, during: During) -> Failure {
-    let code = match cause {
-        Cause::Limit(code) => *code,
-        Cause::Malformed(_) | Cause::OutOfTurn => Code::ProtocolViolation,
-        Cause::Closed => ended.map_or(Code::CompartmentLost, |ended| of_exit(ended, limits)),
-    };
+    let of_exit = || ended.map_or(Code::CompartmentLost, |ended| of_exit(ended, limits));
+    let code = cause.of_the_host().unwrap_or_else(of_exit);
     let mut failure = Failure::of_end(code, limits, during);
     let detail = match (cause, code, ended) {
         (Cause::Malformed(malformed), ..) => format!(": {malformed}"),

@@ -161,6 +161,11 @@ pub trait Compartment: Send + Sync {
 
     fn alive(&self) -> bool;
 
+    /// Why the host ended it while no call was in it: nobody else is told, and nobody twice. `None`: it did not.
+    fn ended(&self) -> Option<Code> {
+        None
+    }
+
     /// CPU time so far, where the compartment is a process of its own for a single call. `None`: nobody knows.
     fn cpu_time(&self) -> Option<Duration> {
         None

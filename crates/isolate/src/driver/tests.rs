@@ -4,6 +4,7 @@ mod rig;
 mod script;
 
 use super::*;
+use crate::compartment::ManyCalls;
 use proptest::prelude::*;
 use rig::{Ear, Manner, Rig, limits};
 use script::{Ending, arbitrary_json, endings, every_kind, manners, script};
@@ -205,10 +206,14 @@ async fn late_words_are_dropped_and_bounded() {
 #[tokio::test]
 async fn one_that_computes_without_a_call_is_ended() {
     let mut rig = Rig::around(std::process::Command::new("sh").args(["-c", "while :; do :; done"]));
-    let mut driver = rig.driver.take().expect("not taken yet");
-    let ended = tokio::time::timeout(Duration::from_secs(60), driver.step()).await.expect("it is looked at");
-    assert!(matches!(ended, Err(Cause::Limit(Code::CpuLimit))), "{ended:?}");
-    driver.end(Cause::Limit(Code::CpuLimit)).await;
+    let process = ManyCalls::start(rig.driver.take().expect("not taken yet"));
+    let looked_at = async {
+        while process.alive() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), looked_at).await.expect("it is looked at");
+    assert_eq!((process.ended(), process.ended()), (Some(Code::CpuLimit), None));
     rig.assert_killed();
     let mut rig = Rig::new();
     let mut driver = rig.driver.take().expect("not taken yet");

@@ -53,12 +53,15 @@ impl Counts {
         add(&self.waited_us, waited_us);
         match failure.map(|failure| failure.code) {
             Some(Code::Busy) => add(&self.busy, 1),
-            Some(code) => {
-                if let Some(index) = KILLS.iter().position(|kill| *kill == code) {
-                    add(&self.kills[index], 1);
-                }
-            }
+            Some(code) => self.killed(code),
             None => {}
+        }
+    }
+
+    /// A compartment was ended for this, if that is something to be ended for.
+    pub(super) fn killed(&self, code: Code) {
+        if let Some(index) = KILLS.iter().position(|kill| *kill == code) {
+            add(&self.kills[index], 1);
         }
     }
 

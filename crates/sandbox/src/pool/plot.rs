@@ -174,11 +174,22 @@ impl Plot {
         match &*held {
             Some(compartment) if compartment.alive() => Ok(compartment.clone()),
             _ => {
+                self.bury(&mut held);
                 let seed = self.seed(Some(seat)).await?;
                 let compartment = self.grow(&*seed, Growth::ManyCalls).await?;
                 *held = Some(compartment.clone());
                 Ok(compartment)
             }
+        }
+    }
+
+    /// Lets go of a compartment that was ended between calls, and says so: no caller hears of it.
+    fn bury(&self, held: &mut Option<Arc<dyn Compartment>>) {
+        if let Some(code) = held.as_ref().and_then(|compartment| compartment.ended()) {
+            *held = None;
+            self.ground.counts.killed(code);
+            let (tenant, server) = (&*self.tenant, &*self.deployment.server);
+            tracing::warn!(tenant, server, reason = code.as_str(), "a compartment was ended while no call was in it");
         }
     }
 
@@ -304,6 +315,9 @@ impl Plot {
     pub(super) fn sweep(self: &Arc<Plot>) {
         let settings = &self.ground.settings;
         lock(&self.shared).retain(|sharer, shared| {
+            if let Ok(mut held) = shared.compartment.try_lock() {
+                self.bury(&mut held);
+            }
             let idle = match sharer {
                 Sharer::Session(_) => settings.session_idle,
                 Sharer::Everybody => settings.idle,

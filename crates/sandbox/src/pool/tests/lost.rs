@@ -1,7 +1,8 @@
 //! Calls whose compartments are lost: tried again while nothing has happened outside, and paid for each time.
 
-use super::wall::{Cardboard, Work, call, ms, server, turns};
+use super::wall::{Cardboard, Work, call, ms, server, server_with, turns};
 use crate::Code;
+use policy::Boundary;
 use std::sync::atomic::Ordering;
 
 #[tokio::test(start_paused = true)]
@@ -32,4 +33,22 @@ async fn what_is_lost_again_and_again_while_it_starts_is_given_a_rest() {
     tokio::time::sleep(ms(5000)).await;
     assert!(call(&pool, &server).await.outcome.is_err());
     assert_eq!(seen.planted.load(Ordering::SeqCst), 5, "then it is tried again");
+}
+
+/// No caller hears of it, so the host must.
+#[tokio::test(start_paused = true)]
+async fn what_is_ended_between_calls_is_counted_once() {
+    let (pool, seen) = Cardboard::new().pool(turns(4, 4));
+    let server = server_with("acme", Work::Sleep(ms(1)), Boundary::Server);
+    let kills = || pool.totals().kills.iter().find(|(code, _)| *code == Code::CpuLimit).map_or(0, |(_, count)| *count);
+    assert!(call(&pool, &server).await.outcome.is_ok());
+    // Found by the next caller, who gets another one.
+    seen.to_end.store(1, Ordering::SeqCst);
+    assert!(call(&pool, &server).await.outcome.is_ok());
+    assert!(call(&pool, &server).await.outcome.is_ok());
+    assert_eq!((kills(), pool.totals().grown), (1, 2));
+    // Found without any.
+    seen.to_end.store(1, Ordering::SeqCst);
+    tokio::time::sleep(ms(3000)).await;
+    assert_eq!(kills(), 2);
 }

@@ -7,7 +7,7 @@ use crate::{
 use bytes::Bytes;
 use policy::{Allowance, Ask, Boundary, permit};
 use serde_json::value::RawValue;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -41,6 +41,8 @@ pub(super) struct Seen {
     pub(super) planting: AtomicUsize,
     pub(super) most_planting: AtomicUsize,
     pub(super) planted: AtomicUsize,
+    /// Compartments that are to be found ended when they are next looked at.
+    pub(super) to_end: AtomicUsize,
 }
 
 fn rise(now: &AtomicUsize, most: &AtomicUsize) {
@@ -123,7 +125,8 @@ impl Seed for Bed {
             rise(&self.seen.growing, &self.seen.most_growing);
             let _lowered = Lowered(&self.seen.growing);
             tokio::time::sleep(self.grow).await;
-            Ok(Arc::new(Carton { work: self.work, seen: self.seen.clone(), began: Mutex::default() })
+            let (work, seen) = (self.work, self.seen.clone());
+            Ok(Arc::new(Carton { work, seen, began: Mutex::default(), over: AtomicBool::new(false) })
                 as Arc<dyn Compartment>)
         })
     }
@@ -141,6 +144,7 @@ struct Carton {
     work: Work,
     seen: Arc<Seen>,
     began: Mutex<Option<Instant>>,
+    over: AtomicBool,
 }
 
 impl Compartment for Carton {
@@ -180,7 +184,15 @@ impl Compartment for Carton {
     }
 
     fn alive(&self) -> bool {
-        true
+        let one_less = |left: usize| left.checked_sub(1);
+        if self.seen.to_end.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+            self.over.store(true, Ordering::SeqCst);
+        }
+        !self.over.load(Ordering::SeqCst)
+    }
+
+    fn ended(&self) -> Option<Code> {
+        (!self.alive()).then_some(Code::CpuLimit)
     }
 
     fn cpu_time(&self) -> Option<Duration> {
