@@ -240,12 +240,8 @@ impl App {
         self.authenticator.load().metadata(resource)
     }
 
-    /// Whether a caller that was let in a while ago would be let in now.
-    pub(crate) fn still_valid(&self, caller: &Caller) -> bool {
-        self.still_valid_since(caller, &mut 0)
-    }
-
-    /// The same, again and again: keys are looked through only when something has changed since this revision.
+    /// Whether a caller that was let in a while ago would be let in now. Asked again and again: keys are looked through only
+    /// when something has changed since this revision.
     pub(crate) fn still_valid_since(&self, caller: &Caller, revision: &mut u64) -> bool {
         if caller.expires_at.is_some_and(|at| at <= unix_now()) {
             return false;
@@ -303,11 +299,16 @@ impl App {
         let candidate = sandboxed(tenant, id, bundle, &self.allowance())
             .map_err(|refusal| rejected("refused", refusal.to_string()))?;
         let seed = pool.seed(&Arc::new(candidate)).await;
-        let surface = seed.map(|seed| seed.surface().to_owned());
-        let surface = surface.map_err(|failure| rejected(failure.code.as_str(), failure.message)).and_then(|surface| {
-            let read = Surface::read(&surface).map(|_| ());
-            read.map_err(|error| rejected(Code::InitFailed.as_str(), error.to_string())).map(|()| surface)
-        });
+        let surface = match seed.map(|seed| seed.surface().to_owned()) {
+            Ok(surface) => {
+                // A stranger's schemas are compiled for that: calls should not wait behind it.
+                let read = tokio::task::spawn_blocking(move || Surface::read(&surface).map(|_| surface));
+                let read = read.await.map_err(|_| "what it shows could not be read".to_owned());
+                let read = read.and_then(|read| read.map_err(|error| error.to_string()));
+                read.map_err(|message| rejected(Code::InitFailed.as_str(), message))
+            }
+            Err(failure) => Err(rejected(failure.code.as_str(), failure.message)),
+        };
         if surface.is_err() {
             pool.release(id);
         }
@@ -449,10 +450,26 @@ impl App {
 
     /// Writes a line of the audit log. Should that fail for good, no call runs any more until it can be written again.
     pub(crate) fn audit(&self, event: AuditEvent) {
-        let Err(error) = self.registry.audit().append(&event) else { return };
-        if !self.unaudited.swap(true, Ordering::Relaxed) {
-            tracing::error!(%error, "the audit log cannot be written; calls are refused until it can");
+        if let Some(seq) = self.audit_soon(event) {
+            self.registry.audit().write_up_to(seq);
         }
+    }
+
+    /// The same, but for the writing: see [`App::audited`].
+    pub(crate) fn audit_soon(&self, event: AuditEvent) -> Option<u64> {
+        let added = self.registry.audit().add(&event).inspect_err(|error| {
+            if !self.unaudited.swap(true, Ordering::Relaxed) {
+                tracing::error!(%error, "the audit log cannot be written; calls are refused until it can");
+            }
+        });
+        added.ok()
+    }
+
+    /// Has a line written before its answer goes out. Others that end now end first, and one write is for all of them.
+    pub(crate) async fn audited(&self, line: Option<u64>) {
+        let Some(seq) = line else { return };
+        tokio::task::yield_now().await;
+        self.registry.audit().write_up_to(seq);
     }
 
     pub(crate) fn look_at_audit_log(&self) {

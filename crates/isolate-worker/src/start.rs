@@ -58,7 +58,9 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
         address_space: 64 << 30,
         data: sealing.data_in_use + (start.heap_mb << 20) + (64 << 20),
         cpu_seconds: u64::MAX,
-        open_files: 64,
+        // No process in there can open any. It is also how many descriptors may be on their way between processes of this
+        // user's, and a zygote that cannot pass one on ends.
+        open_files: 4096,
         processes: 4096,
         stack: 8 << 20,
     };

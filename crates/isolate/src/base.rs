@@ -37,7 +37,8 @@ pub(crate) async fn start(
         .stderr(Stdio::null());
     let process = spawn(command).await?;
     process.view().set_pace(Pace::Brisk);
-    if let (Some(group), Some(pid)) = (group, process.pid()) {
+    if let Some(group) = group {
+        let pid = process.pid().ok_or(WallError::Protocol("nobody knows which process it is"))?;
         group.add(pid).map_err(|error| WallError::Died(std::io::Error::other(error)))?;
     }
 

@@ -57,8 +57,8 @@ impl Compartment for OneCall {
             let limits = self.limits.clone();
             driver.begin(NewCall { request: request.clone(), server: 0, limits, within, host, answer });
             let mut went = match take(&self.order) {
-                Some((fork, channel)) => driver.order(&fork, channel).await,
-                None => Ok(()),
+                Some((fork, channel)) if !driver.idle() => driver.order(&fork, channel).await,
+                _ => Ok(()),
             };
             while went.is_ok() && !driver.idle() {
                 went = driver.step().await;

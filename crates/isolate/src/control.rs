@@ -14,6 +14,9 @@ const MOST: usize = 2 << 20;
 /// Most answers fit this and are read at once.
 const SHORT: usize = 256;
 
+/// Descriptors that may wait for their frames. They come with them, one by one.
+const MOST_PASSED: usize = 4;
+
 /// tokio, by its halves of a pipe, is told of the socket only while somebody waits for it: otherwise each message of the zygote's, and each that it has
 /// read, would wake a thread that has nothing to do for it.
 pub(crate) struct Control {
@@ -21,6 +24,8 @@ pub(crate) struct Control {
     decoder: Decoder,
     /// Descriptors whose frames have not been looked at yet.
     passed: VecDeque<OwnedFd>,
+    /// The socket once more, for tokio: who has to wait must not need a descriptor first.
+    for_waiting: Option<OwnedFd>,
 }
 
 /// A pair: ours, which never blocks, and theirs to pass on.
@@ -33,7 +38,8 @@ pub(crate) fn pair() -> io::Result<(UnixStream, OwnedFd)> {
 
 impl Control {
     pub(crate) fn new(stream: UnixStream) -> Control {
-        Control { stream, decoder: Decoder::new(MOST), passed: VecDeque::new() }
+        let for_waiting = stream.try_clone().map(OwnedFd::from).ok();
+        Control { stream, decoder: Decoder::new(MOST), passed: VecDeque::new(), for_waiting }
     }
 
     /// Sends all of it; the descriptor goes with the first byte.
@@ -86,6 +92,9 @@ impl Control {
                 Ok((n, fd)) => {
                     self.decoder.push(&buffer[..n]);
                     self.passed.extend(fd);
+                    if self.passed.len() > MOST_PASSED {
+                        return Err(io::Error::other("a zygote passes descriptors that nobody asked for"));
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(error),
@@ -98,11 +107,30 @@ impl Control {
         self.passed.pop_front()
     }
 
-    async fn until_readable(&self) -> io::Result<()> {
-        Receiver::from_owned_fd_unchecked(self.stream.try_clone()?.into())?.readable().await
+    /// Whether descriptors came that no frame accounts for.
+    pub(crate) fn strays(&self) -> bool {
+        !self.passed.is_empty()
     }
 
-    async fn until_writable(&self) -> io::Result<()> {
-        Sender::from_owned_fd_unchecked(self.stream.try_clone()?.into())?.writable().await
+    async fn until_readable(&mut self) -> io::Result<()> {
+        let waiting = Receiver::from_owned_fd_unchecked(self.another()?)?;
+        let ready = waiting.readable().await;
+        self.for_waiting = waiting.into_nonblocking_fd().ok();
+        ready
+    }
+
+    async fn until_writable(&mut self) -> io::Result<()> {
+        let waiting = Sender::from_owned_fd_unchecked(self.another()?)?;
+        let ready = waiting.writable().await;
+        self.for_waiting = waiting.into_nonblocking_fd().ok();
+        ready
+    }
+
+    /// The one that is kept for this; who went away while he waited has taken it along.
+    fn another(&mut self) -> io::Result<OwnedFd> {
+        match self.for_waiting.take() {
+            Some(fd) => Ok(fd),
+            None => self.stream.try_clone().map(OwnedFd::from),
+        }
     }
 }

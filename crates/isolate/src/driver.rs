@@ -6,7 +6,7 @@ mod tests;
 use crate::link::{self, Link};
 use crate::process::{Process, View};
 use crate::verdict::{Cause, verdict};
-use crate::zygote::{Forked, Zygote};
+use crate::zygote::{Forked, PATIENCE, Zygote};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -87,6 +87,8 @@ pub(crate) struct Driver {
     cpu_base: Duration,
     cpu_allowed: Duration,
     cpu_check: Instant,
+    /// When the process was ordered, where that is all that is known of it.
+    ordered: Option<Instant>,
     /// Bytes that may still be said now that no call is in flight: what the last one left of its log.
     late_left: u64,
     /// Frames that answer a load.
@@ -107,14 +109,25 @@ impl Driver {
             cpu_base: Duration::ZERO,
             cpu_allowed: IDLE_CPU,
             cpu_check: Instant::now() + IDLE_LOOK,
+            ordered: None,
             late_left: 0,
             loading: None,
         })
     }
 
-    /// Has the process forked that serves the calls that have begun.
+    /// Has the process forked that serves the calls that have begun. Their time begins when it is ordered; if that takes as
+    /// long as they may, they are tried again.
     pub(crate) async fn order(&mut self, fork: &Fork, channel: OwnedFd) -> Result<(), Cause> {
-        self.zygote.order(&self.process, fork, channel).await.map_err(|_| Cause::Closed)
+        let began = Instant::now();
+        let deadline = self.calls.values().map(|call| call.deadline).min().unwrap_or(began);
+        let order = self.zygote.order(&self.process, fork, channel);
+        let ordered = tokio::time::timeout_at(deadline, order).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
+        ordered.map_err(|_| Cause::Closed)?;
+        let now = Instant::now();
+        self.ordered = Some(now);
+        self.calls.values_mut().for_each(|call| call.deadline += now - began);
+        self.cpu_check += now - began;
+        Ok(())
     }
 
     pub(crate) fn view(&self) -> View {
@@ -240,6 +253,11 @@ impl Driver {
             return Err(Cause::Limit(Code::TimeLimit));
         }
         if self.cpu_check <= now {
+            // Ordered long ago, and nobody has heard of it: its zygote is not one any more.
+            if self.ordered.is_some_and(|ordered| now >= ordered + PATIENCE) && self.process.unknown() {
+                self.zygote.end();
+                return Err(Cause::Closed);
+            }
             // A process that is gone has no clock; its channel tells.
             let used = self.process.cpu_time().unwrap_or_default().saturating_sub(self.cpu_base);
             let idle = self.calls.is_empty();

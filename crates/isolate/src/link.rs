@@ -13,10 +13,21 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 pub(crate) struct Link {
     stream: Receiver,
     room: Option<Sender>,
+    /// What becomes of what is sent.
+    other_end: OtherEnd,
     decoder: Decoder,
     outgoing: VecDeque<Vec<u8>>,
     /// Of the first in the queue.
     sent: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OtherEnd {
+    Reads,
+    /// It reads no more. What it has said is still there, and then its end.
+    Gone,
+    /// It may have half a frame, and the rest cannot be sent.
+    Stuck,
 }
 
 /// Why nothing more will come.
@@ -29,7 +40,8 @@ impl Link {
     /// The stream must not block.
     pub(crate) fn new(stream: UnixStream, cap: usize) -> io::Result<Link> {
         let stream = Receiver::from_owned_fd_unchecked(stream.into())?;
-        Ok(Link { stream, room: None, decoder: Decoder::new(cap), outgoing: VecDeque::new(), sent: 0 })
+        let other_end = OtherEnd::Reads;
+        Ok(Link { stream, room: None, other_end, decoder: Decoder::new(cap), outgoing: VecDeque::new(), sent: 0 })
     }
 
     /// What a frame may announce from now on.
@@ -39,8 +51,10 @@ impl Link {
 
     /// Queues a frame and sends at once what the socket takes.
     pub(crate) fn send(&mut self, frame: Vec<u8>) {
-        self.outgoing.push_back(frame);
-        self.flush();
+        if self.other_end == OtherEnd::Reads {
+            self.outgoing.push_back(frame);
+            self.flush();
+        }
     }
 
     /// Bytes received that are no whole frame yet, or not asked for yet.
@@ -58,15 +72,24 @@ impl Link {
             };
             match sent {
                 Ok(n) => self.sent += n,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.ask_for_room().is_ok() => return,
-                // The reader will see the end of the stream.
-                Err(_) => return self.outgoing.clear(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.ask_for_room() {
+                    Ok(()) => return,
+                    Err(_) => return self.give_up(OtherEnd::Stuck),
+                },
+                Err(_) => return self.give_up(OtherEnd::Gone),
             }
             if self.sent >= frame.len() {
                 self.outgoing.pop_front();
                 self.sent = 0;
             }
         }
+    }
+
+    /// Nothing is sent any more.
+    fn give_up(&mut self, other_end: OtherEnd) {
+        self.other_end = other_end;
+        self.outgoing.clear();
+        self.sent = 0;
     }
 
     /// From now on tokio tells when there is room.
@@ -82,6 +105,9 @@ impl Link {
     pub(crate) async fn event(&mut self, listen: bool) -> Result<Option<Frame>, Ended> {
         if listen && let Some(frame) = self.decoder.next_frame().map_err(Ended::Malformed)? {
             return Ok(Some(frame));
+        }
+        if self.other_end == OtherEnd::Stuck {
+            return Err(Ended::Closed);
         }
         let writes = !self.outgoing.is_empty();
         let ready = tokio::select! {

@@ -136,8 +136,7 @@ impl Process {
         let Some(zygote) = whereabouts.zygote.upgrade() else { return };
         let whereabouts = whereabouts.clone();
         match tokio::runtime::Handle::try_current() {
-            // Who hears of it kills it.
-            Ok(runtime) => drop(runtime.spawn(async move { zygote.find(&whereabouts).await.map(drop) })),
+            Ok(runtime) => drop(runtime.spawn(async move { zygote.find(&whereabouts).await.map(Handle::kill) })),
             Err(_) => zygote.end(),
         }
     }
@@ -145,6 +144,11 @@ impl Process {
     /// CPU time so far, from the kernel. `None` once it is reaped, and before it is there.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         self.view().cpu_time()
+    }
+
+    /// Whether its zygote has not said yet which it is.
+    pub(crate) fn unknown(&self) -> bool {
+        self.whereabouts.known().is_none()
     }
 }
 

@@ -15,7 +15,10 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// An answer from code that is ours takes microseconds; a zygote that needs longer is not one any more.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Forks that may be under way without anybody having heard of them, of one zygote.
+const MOST_EXPECTED: usize = 16;
 
 /// Of a zygote's frozen memory so much is joined into huge pages; the rest would take long for little.
 const JOINED: u64 = 32 << 20;
@@ -50,6 +53,25 @@ impl Desk {
                 Some(whereabouts) => self.settle(&whereabouts, &frame)?,
                 None => return Ok(frame),
             }
+        }
+    }
+
+    /// Takes in what has been said, and waits while too many are expected: the kernel lets only so many descriptors be on
+    /// their way, and a zygote that cannot pass one on ends.
+    async fn make_room(&mut self) -> io::Result<()> {
+        self.look()?;
+        while self.expected.len() >= MOST_EXPECTED {
+            self.settle_next().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what is said of the next one.
+    async fn settle_next(&mut self) -> io::Result<()> {
+        let frame = self.control.receive().await?;
+        match self.expected.pop_front() {
+            Some(next) => self.settle(&next, &frame),
+            None => Err(nonsense(&frame)),
         }
     }
 
@@ -107,7 +129,11 @@ impl Zygote {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         // Safe to leave while it waits: nothing was sent then, or all of it.
-        let sent = tokio::time::timeout(PATIENCE, desk.control.send_at_once(&command, channel.as_fd())).await;
+        let sending = async {
+            desk.make_room().await?;
+            desk.control.send_at_once(&command, channel.as_fd()).await
+        };
+        let sent = tokio::time::timeout(PATIENCE, sending).await;
         if let Err(error) = sent.unwrap_or(Err(io::ErrorKind::TimedOut.into())) {
             self.end();
             return Err(error);
@@ -132,17 +158,17 @@ impl Zygote {
         if let Some(handle) = whereabouts.handle() {
             return Ok(handle);
         }
+        let mut desk = self.desk.lock().await;
         let finding = async {
-            let mut desk = self.desk.lock().await;
             loop {
                 // Somebody else may have heard it.
                 if let Some(handle) = whereabouts.handle() {
                     return Ok(handle);
                 }
-                let Some(next) = desk.expected.front().cloned() else { return Err(io::ErrorKind::BrokenPipe.into()) };
-                let frame = desk.control.receive().await?;
-                desk.expected.pop_front();
-                desk.settle(&next, &frame)?;
+                if desk.expected.is_empty() {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                desk.settle_next().await?;
             }
         };
         let found = tokio::time::timeout(PATIENCE, finding).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
@@ -228,7 +254,7 @@ impl Zygote {
             desk.answer().await
         };
         let result = tokio::time::timeout(within, exchange).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
-        if result.is_ok() {
+        if result.is_ok() && !desk.control.strays() {
             guard.zygote = None;
         }
         result

@@ -174,10 +174,14 @@ impl Provider {
     }
 
     /// Tokens and attempts to connect belong to this; with another one they are worthless, and not to be sent there.
+    /// Tokens are sent to be revoked, too: a `revoke_url` elsewhere than the `token_url` counts.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = Sha256::new_with_prefix(b"oauth provider 1");
         let grant = format!("{:?}", self.grant);
-        for part in [self.token_url.as_str(), &self.client_id, &grant, self.issuer.as_deref().unwrap_or_default()] {
+        let issuer = self.issuer.as_deref().unwrap_or_default();
+        let elsewhere = self.revoke_url.as_ref().filter(|url| url.origin() != self.token_url.origin());
+        let parts = [self.token_url.as_str(), &self.client_id, &grant, issuer];
+        for part in parts.into_iter().chain(elsewhere.map(Url::as_str)) {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }

@@ -7,7 +7,7 @@ use crate::snapshot::{self, Edit, deployment_of};
 use crate::tenants::find as tenant_of;
 use crate::{Actor, ChangeEvent, Deployment, Directory, NewDeployment, Next, Registry, RegistryError, Server, name};
 use bundle::{Lock, Seal};
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, OptionalExtension, Transaction};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ impl Registry {
     }
 
     /// Stores a deployment and makes it what callers reach, in one step; the server is made if there is none. The same
-    /// content is the same deployment, however often it comes. One that is pending is stored and nothing else. The layer of a
-    /// program has to be there.
+    /// content is the same deployment, however often it comes. One that is pending is stored and nothing else, unless it is
+    /// there already and does not wait. The layer of a program has to be there.
     pub fn deploy(&self, actor: &Actor, new: NewDeployment) -> Result<Arc<Deployment>, RegistryError> {
         let server = new.lock.server.as_str();
         name::check("server", server)?;
@@ -52,6 +52,9 @@ impl Registry {
                 return Ok(Wish::Granted(current.clone()));
             }
             new.lock.follows(step, current.map(|current| current.lock)).map_err(RegistryError::Replayed)?;
+            if new.pending {
+                check_not_settled(transaction, &new.tenant, server, &id)?;
+            }
             let server = match known {
                 Some(server) => server.clone(),
                 None => create_server(transaction, directory, &new)?,
@@ -268,6 +271,19 @@ fn create_server(
         (&server.tenant, &server.name, server.created_at, server.step),
     )?;
     Ok(Arc::new(server))
+}
+
+/// What was agreed to, or needed nobody's agreement, does not wait again: nobody could go back to it meanwhile, and the
+/// agreement would be lost.
+fn check_not_settled(transaction: &Transaction<'_>, tenant: &str, server: &str, id: &str) -> Result<(), RegistryError> {
+    let query = "SELECT 1 FROM deployments WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND NOT pending";
+    if transaction.query_row(query, [tenant, server, id], |_| Ok(())).optional()?.is_none() {
+        return Ok(());
+    }
+    Err(RegistryError::Conflict {
+        what: format!("the same was deployed before, as `{id}`, and does not wait for anybody to agree"),
+        hint: Some("go back to it: `bulkhead rollback`".to_owned()),
+    })
 }
 
 /// The same content that comes again has a new lock, for the step that it came with.

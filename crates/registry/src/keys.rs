@@ -13,6 +13,8 @@ const MOST_KEYS: i64 = 10_000;
 const LONGEST_NAME: usize = 200;
 const MOST_SCOPES: usize = 1000;
 const LONGEST_SCOPE: usize = 300;
+/// Of all names in a scope together: every key is in memory for as long as it is there.
+const SCOPE_BYTES: usize = 8 << 10;
 
 impl Registry {
     /// Makes a key. Its token is returned once and kept nowhere.
@@ -127,6 +129,11 @@ fn check_scope(scope: &Scope) -> Result<(), RegistryError> {
             let what = format!("a scope has at most {MOST_SCOPES} entries of at most {LONGEST_SCOPE} bytes");
             return Err(RegistryError::BadValue { what });
         }
+    }
+    let bytes: usize = [&scope.servers, &scope.tools].into_iter().flatten().flatten().map(String::len).sum();
+    if bytes > SCOPE_BYTES {
+        let what = format!("the names of servers and tools in a scope have at most {SCOPE_BYTES} bytes together");
+        return Err(RegistryError::BadValue { what });
     }
     Ok(())
 }

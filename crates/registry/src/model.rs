@@ -297,6 +297,9 @@ pub struct CallEvent {
     pub arguments: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
+    /// What of the two was to be recorded and is not: the line says so.
+    #[serde(skip)]
+    pub left_out: Vec<&'static str>,
     /// W3C trace id, when the call was traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,

@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use registry::{Key, NewKey, Quota, Role, Scope, Timestamp, now};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -143,7 +144,7 @@ pub async fn create(
         role: order.role,
         name: order.name,
         scope: order.scope,
-        quota: order.quota,
+        quota: quota(&asker, &order.quota)?,
         expires_at: expiry(&asker, order.expires_in_s, order.expires_at)?,
     };
     make(&admin, &asker, new).await
@@ -271,7 +272,29 @@ fn check_role(asker: &Asker, role: Role) -> Result<(), Error> {
     Ok(())
 }
 
-/// When the new key expires. One that expires itself makes none that outlives it: otherwise its expiry meant nothing.
+/// What the new key may use. One with a quota makes none with more, else it had only to make itself another.
+fn quota(asker: &Asker, asked: &Quota) -> Result<Quota, Error> {
+    let own = &asker.caller.quota;
+    Ok(Quota {
+        requests_per_s: at_most("requests_per_s", asked.requests_per_s, own.requests_per_s)?,
+        burst: at_most("burst", asked.burst, own.burst)?,
+        concurrent: at_most("concurrent", asked.concurrent, own.concurrent)?,
+        cpu_s_per_min: at_most("cpu_s_per_min", asked.cpu_s_per_min, own.cpu_s_per_min)?,
+        egress_bytes_per_min: at_most("egress_bytes_per_min", asked.egress_bytes_per_min, own.egress_bytes_per_min)?,
+    })
+}
+
+fn at_most<T: PartialOrd + Display>(name: &str, asked: Option<T>, own: Option<T>) -> Result<Option<T>, Error> {
+    match (asked, own) {
+        (Some(asked), Some(own)) if asked > own => {
+            Err(Error::forbidden(format!("`quota.{name}`: this key has {own} and makes no key with more")))
+        }
+        (asked, own) => Ok(asked.or(own)),
+    }
+}
+
+/// When the new key expires. Whoever comes with a key or token that ends makes none that outlives it: otherwise its expiry
+/// meant nothing.
 fn expiry(asker: &Asker, in_s: Option<u64>, at: Option<Timestamp>) -> Result<Option<Timestamp>, Error> {
     let asked = match (in_s, at) {
         (Some(_), Some(_)) => return Err(Error::bad_body("`expires_in_s` and `expires_at` exclude each other")),
@@ -281,11 +304,43 @@ fn expiry(asker: &Asker, in_s: Option<u64>, at: Option<Timestamp>) -> Result<Opt
     if asked.is_some_and(|at| at <= now()) {
         return Err(Error::bad_body("the key would be expired from the start"));
     }
-    let own = asker.caller.key.as_ref().and_then(|key| key.expires_at);
-    match (asked, own) {
+    match (asked, asker.caller.expires_at) {
         (Some(asked), Some(own)) if asked > own => {
-            Err(Error::forbidden(format!("this key expires at {own} and makes no key that outlives it")))
+            Err(Error::forbidden(format!("this key or token expires at {own} and makes no key that outlives it")))
         }
         (asked, own) => Ok(asked.or(own)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Caller;
+    use axum::http::HeaderMap;
+
+    /// An admin who came with a token of the issuer.
+    fn with_token(ends: Timestamp) -> Asker {
+        let caller = Caller {
+            key: None,
+            subject: "oauth:ann".to_owned(),
+            tenant: Some("acme".to_owned()),
+            role: Role::Admin,
+            scope: Scope::default(),
+            quota: Quota::default(),
+            quota_id: "acme/oauth:ann".to_owned(),
+            expires_at: Some(ends),
+        };
+        Asker { caller, credentials: HeaderMap::new() }
+    }
+
+    #[test]
+    fn a_token_makes_no_key_that_outlives_it() {
+        let soon = now() + 300;
+        let asker = with_token(soon);
+        let made = |in_s, at| expiry(&asker, in_s, at).ok();
+        assert_eq!(made(None, None), Some(Some(soon)), "not one that never expires");
+        assert_eq!(made(None, Some(soon - 1)), Some(Some(soon - 1)));
+        assert_eq!(made(None, Some(soon + 1)), None);
+        assert_eq!(made(Some(86_400), None), None);
     }
 }

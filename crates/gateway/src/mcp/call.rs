@@ -143,8 +143,9 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         (outcome, _) => outcome,
     };
     let said = outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");
-    account.settle(said, &answer.receipt, outcome.as_ref().ok());
+    let line = account.settle(said, &answer.receipt, outcome.as_ref().ok());
     drop(account);
+    app.audited(line).await;
     let missing = host.line.asking.rounds().and_then(Rounds::missing);
     let end = match (outcome, missing) {
         (Ok(value), _) => End::Value(value),
@@ -204,7 +205,8 @@ struct Account<'a> {
 }
 
 impl Account<'_> {
-    fn settle(&mut self, outcome: &str, receipt: &Receipt, result: Option<&Bytes>) {
+    /// Gives the number of its line in the audit log, which has to be written.
+    fn settle(&mut self, outcome: &str, receipt: &Receipt, result: Option<&Bytes>) -> Option<u64> {
         let job = self.job;
         job.ticket.admission.spend(receipt.cpu_us);
         let mut trace = self.trace.take().unwrap_or_default();
@@ -230,9 +232,10 @@ impl Account<'_> {
         if job.tenant.recording {
             event.result = result.and_then(|bytes| serde_json::from_slice(bytes).ok());
         }
+        self.leave_out(&mut event);
         event.trace = trace.id();
         end_trace(trace, job, Some(self.call), outcome, receipt.cpu_us);
-        self.app.audit(AuditEvent::Call(event));
+        self.app.audit_soon(AuditEvent::Call(event))
     }
 
     /// For a call whose own account is lost: it is charged all the time it can have computed.
@@ -260,7 +263,19 @@ impl Account<'_> {
         event.cpu_us = cpu_us;
         event.hosts = self.host.hosts_reached();
         event.credentials = self.host.credentials_used();
+        self.leave_out(&mut event);
         self.app.audit(AuditEvent::Call(event));
+    }
+
+    /// What the tenant has recorded more of than the log can take is not recorded.
+    fn leave_out(&self, event: &mut CallEvent) {
+        let length = |record: &Option<Box<RawValue>>| record.as_ref().map_or(0, |record| record.get().len() as u64);
+        let bytes = length(&event.arguments) + length(&event.result);
+        if bytes > 0 && !self.job.ticket.admission.may_record(bytes) {
+            for (name, record) in [("arguments", &mut event.arguments), ("result", &mut event.result)] {
+                event.left_out.extend(record.take().map(|_| name));
+            }
+        }
     }
 
     fn event(&self, outcome: &str, limits: &Limits) -> CallEvent {

@@ -471,8 +471,8 @@ impl Desk {
         call::end_trace(trace, &job, None, outcome, 0);
     }
 
-    /// What a state or a question belongs to: this caller, here, asking exactly this.
-    pub fn bound_to(&self, method: Method, name: &str, input: &[u8]) -> String {
+    /// What a state or a question belongs to: this caller, here, asking exactly this of this deployment.
+    pub fn bound_to(&self, deployment: &str, method: Method, name: &str, input: &[u8]) -> String {
         let mut hash = Sha256::new();
         // A client may write the same arguments in another way the second time.
         let canonical =
@@ -480,6 +480,7 @@ impl Desk {
         for part in [
             self.tenant.name.as_bytes(),
             self.server_name().unwrap_or_default().as_bytes(),
+            deployment.as_bytes(),
             self.caller.subject.as_bytes(),
             method.as_str().as_bytes(),
             name.as_bytes(),

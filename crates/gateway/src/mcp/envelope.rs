@@ -91,7 +91,8 @@ fn read(wire: Wire<'_>) -> Result<Message<'_>, RpcError> {
     }
 }
 
-fn is_id(id: &RawValue) -> bool {
+/// A string or a whole number, and short: it is kept, and repeated with whatever is said of what it stands for.
+pub fn is_id(id: &RawValue) -> bool {
     let text = id.get();
     if text.len() > 256 {
         return false;

@@ -6,7 +6,7 @@ use super::envelope::{self, Message, Request};
 use super::error::RpcError;
 use super::hub::{News, What};
 use super::line::{Asking, Client, Level, Line};
-use super::session::Session;
+use super::session::{MOST_CLIENT_BYTES, Session};
 use super::version::{Era, Legacy};
 use super::{Streams, accepted, answer, finish, headers, reply, sse};
 use axum::response::{IntoResponse, Response};
@@ -132,14 +132,22 @@ fn session(desk: &Desk, id: &str) -> Option<Arc<Session>> {
 async fn initialize(desk: &Desk, request: &Request<'_>) -> Result<Response, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Params {
+    struct Params<'a> {
         protocol_version: String,
-        #[serde(default)]
-        capabilities: Value,
-        #[serde(default)]
-        client_info: Value,
+        #[serde(borrow)]
+        capabilities: Option<&'a RawValue>,
+        #[serde(borrow)]
+        client_info: Option<&'a RawValue>,
     }
-    let params: Params = envelope::params(request.params)?;
+    let params: Params<'_> = envelope::params(request.params)?;
+    // Read when it is known to be short.
+    let too_large = || RpcError::invalid_params("`capabilities` and `clientInfo` are too large");
+    let read = |part: Option<&RawValue>| match part {
+        Some(part) if part.get().len() > 2 * MOST_CLIENT_BYTES => Err(too_large()),
+        Some(part) => envelope::params::<Value>(Some(part)),
+        None => Ok(Value::Null),
+    };
+    let (info, capabilities) = (read(params.client_info)?, read(params.capabilities)?);
     let _admission = desk.app.admit(&desk.tenant, &desk.caller)?;
     let version = Legacy::parse(&params.protocol_version).unwrap_or(Legacy::NEWEST);
     let mut result = json!({
@@ -150,9 +158,9 @@ async fn initialize(desk: &Desk, request: &Request<'_>) -> Result<Response, RpcE
     if let Some(instructions) = desk.instructions().await? {
         result["instructions"] = instructions.into();
     }
-    let client = Client { info: params.client_info, capabilities: params.capabilities, version: version.as_str() };
+    let client = Client { info, capabilities, version: version.as_str() };
     let begun = desk.app.sessions.begin(&desk.tenant.name, desk.server_name(), &desk.caller.subject, version, client);
-    let session = begun.map_err(|_| RpcError::invalid_params("`capabilities` and `clientInfo` are too large"))?;
+    let session = begun.map_err(|_| too_large())?;
     let mut response = answer(request.id, Ok(super::to_json(&result)));
     if let Ok(id) = HeaderValue::from_str(&session.id) {
         response.headers_mut().insert(SESSION, id);
@@ -316,7 +324,7 @@ fn line(speaker: &Speaker, request: &Request<'_>, streams: bool) -> (Line, Messa
     };
     let line = Line {
         out,
-        progress_token: meta.progress_token.filter(|_| streams),
+        progress_token: meta.progress_token.filter(|token| streams && envelope::is_id(token)),
         log_level: speaker.session.as_ref().filter(|_| streams).map(|session| session.log_level()),
         client,
         asking: match &speaker.session {
@@ -382,6 +390,20 @@ async fn start(
 /// A call that has said nothing for this long lets go of a client that can come back.
 const SILENCE: Duration = Duration::from_secs(1);
 
+/// The stream of a call, if it has one: it ends with the call, also where that is cancelled.
+struct Opened<'a> {
+    session: &'a Session,
+    stream: Option<u64>,
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.stream {
+            self.session.close_stream(number);
+        }
+    }
+}
+
 /// Sends what a call says, and its answer: as one JSON object if it said nothing before, else as a stream.
 async fn pump(
     session: &Session,
@@ -392,7 +414,8 @@ async fn pump(
 ) {
     let mut call = std::pin::pin!(call);
     let mut silence = std::pin::pin!(tokio::time::sleep(SILENCE));
-    let mut stream = None;
+    let mut opened = Opened { session, stream: None };
+    let stream = &mut opened.stream;
     let mut tell = Some(tell);
     let mut open = |stream: &mut Option<u64>| {
         *stream.get_or_insert_with(|| {
@@ -405,19 +428,16 @@ async fn pump(
     let last = loop {
         tokio::select! {
             biased;
-            Some(message) = messages.recv() => session.emit(open(&mut stream), &message),
+            Some(message) = messages.recv() => session.emit(open(stream), &message),
             last = &mut call => break last,
-            () = &mut silence, if polls && stream.is_none() => session.detach(open(&mut stream)),
+            () = &mut silence, if polls && stream.is_none() => session.detach(open(stream)),
         }
     };
     while let Ok(message) = messages.try_recv() {
-        session.emit(open(&mut stream), &message);
+        session.emit(open(stream), &message);
     }
-    match stream {
-        Some(number) => {
-            session.emit(number, &last);
-            session.close_stream(number);
-        }
+    match *stream {
+        Some(number) => session.emit(number, &last),
         None => {
             let _ = tell.take().map(|tell| tell.send(First::Answer(last)));
         }
@@ -448,7 +468,7 @@ pub fn listen(desk: Desk, headers: &HeaderMap) -> Response {
         let place = desk.app.streams.open(&desk.tenant.name)?;
         let news = desk.app.hub.listen(&desk.tenant.name);
         let (number, events) = session.open_stream();
-        let listening = Listening { desk: desk.clone(), session, news, number, events, _place: place };
+        let listening = Listening { desk: desk.clone(), revision: 0, session, news, number, events, _place: place };
         Ok(sse::response(stream::unfold(listening, Listening::next)))
     };
     opened().unwrap_or_else(|error| super::refuse(None, error))
@@ -456,6 +476,8 @@ pub fn listen(desk: Desk, headers: &HeaderMap) -> Response {
 
 struct Listening {
     desk: Desk,
+    /// When the caller's key was last looked for.
+    revision: u64,
     session: Arc<Session>,
     news: broadcast::Receiver<Arc<News>>,
     number: u64,
@@ -476,7 +498,7 @@ impl Listening {
                     Err(broadcast::error::RecvError::Closed) => return None,
                 },
                 () = tokio::time::sleep(sse::HEARTBEAT) => {
-                    if !self.desk.app.still_valid(&self.desk.caller) {
+                    if !self.still_valid() {
                         return None;
                     }
                     return Some((sse::heartbeat(), self));
@@ -486,7 +508,11 @@ impl Listening {
         }
     }
 
-    fn concerns(&self, news: &News) -> bool {
+    fn still_valid(&mut self) -> bool {
+        self.desk.app.still_valid_since(&self.desk.caller, &mut self.revision)
+    }
+
+    fn concerns(&mut self, news: &News) -> bool {
         let here = match &self.desk.place {
             Place::Server(server) => server.name == news.server,
             Place::Everything => news.what == What::Tools && self.desk.caller.may_use_server(&news.server),
@@ -495,7 +521,7 @@ impl Listening {
             What::Resource(uri) => self.session.is_subscribed(uri),
             _ => true,
         };
-        here && wanted && self.desk.app.still_valid(&self.desk.caller)
+        here && wanted && self.still_valid()
     }
 
     fn say(&self, what: &What) {

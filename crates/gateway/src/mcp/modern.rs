@@ -7,7 +7,7 @@ use super::error::RpcError;
 use super::hub::{News, What};
 use super::line::{Asked, Asking, Client, Level, Line, Rounds};
 use super::offer::Offer;
-use super::state::MOST_ROUNDS;
+use super::state::{self, MOST_ROUNDS};
 use super::surface::TaskSupport;
 use super::version::{Era, MODERN};
 use super::{answer, finish, headers, reply, result, sse, tasks};
@@ -64,9 +64,18 @@ pub fn declared_version(params: Option<&RawValue>) -> Option<String> {
         #[serde(borrow, rename = "_meta")]
         meta: Option<&'a RawValue>,
     }
+    /// Nothing else is read: nobody has been admitted yet.
+    #[derive(Deserialize)]
+    struct JustVersion {
+        #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+        version: Option<String>,
+    }
     let params: WithMeta<'_> = serde_json::from_str(params?.get()).ok()?;
-    serde_json::from_str::<Meta>(params.meta?.get()).ok()?.version
+    serde_json::from_str::<JustVersion>(params.meta?.get()).ok()?.version
 }
+
+/// Bytes of `_meta`: what is read of it is kept while the call runs.
+const MOST_META: usize = 64 << 10;
 
 /// Serves one request.
 pub async fn serve(desk: Desk, request: Request<'_>, headers: &HeaderMap, streams: bool) -> Response {
@@ -223,6 +232,10 @@ fn task(desk: &Desk, request: &Request<'_>, meta: &Meta) -> Result<Vec<u8>, RpcE
 fn read_meta(params: &Params<'_>, headers: &HeaderMap) -> Result<Meta, RpcError> {
     let missing = |what: &str| RpcError::bad_meta(format!("`params._meta` has no `{what}`"));
     let raw = params.meta.ok_or_else(|| RpcError::bad_meta("`params` has no `_meta`"))?;
+    if raw.get().len() > MOST_META {
+        let length = raw.get().len();
+        return Err(RpcError::bad_meta(format!("`params._meta` has {length} bytes, {MOST_META} are allowed")));
+    }
     let meta: Meta =
         serde_json::from_str(raw.get()).map_err(|error| RpcError::bad_meta(format!("bad `params._meta`: {error}")))?;
     let version = meta.version.as_deref().ok_or_else(|| missing("io.modelcontextprotocol/protocolVersion"))?;
@@ -244,6 +257,8 @@ fn read_meta(params: &Params<'_>, headers: &HeaderMap) -> Result<Meta, RpcError>
 
 /// What the state of a call is bound to. Most calls have none, so it is worked out when it is needed.
 struct Bound {
+    /// An answer to a question of one deployment is none to another's.
+    deployment: String,
     method: Method,
     name: String,
     input: Bytes,
@@ -251,11 +266,12 @@ struct Bound {
 
 impl Bound {
     fn of(job: &Job) -> Bound {
-        Bound { method: job.method, name: job.name.clone(), input: job.input.clone() }
+        let deployment = job.offer.record.id.clone();
+        Bound { deployment, method: job.method, name: job.name.clone(), input: job.input.clone() }
     }
 
     fn to(&self, desk: &Desk) -> String {
-        desk.bound_to(self.method, &self.name, &self.input)
+        desk.bound_to(&self.deployment, self.method, &self.name, &self.input)
     }
 }
 
@@ -272,6 +288,11 @@ fn rounds(desk: &Desk, job: &Job, params: &Params<'_>) -> Result<(u32, Rounds), 
         (round, given) = (state.round, state.answers);
     }
     if let Some(responses) = params.input_responses {
+        // More could not be carried on to the next round.
+        if responses.get().len() > state::MOST_BYTES {
+            let message = format!("`inputResponses` has more than {} bytes", state::MOST_BYTES);
+            return Err(RpcError::invalid_params(message));
+        }
         let Value::Object(responses) = envelope::params(Some(responses))? else {
             return Err(RpcError::invalid_params("`inputResponses` must be an object"));
         };
@@ -300,7 +321,7 @@ async fn run(
     let (out, mut messages) = mpsc::unbounded_channel();
     let line = Line {
         out,
-        progress_token: meta.progress_token.filter(|_| streams),
+        progress_token: meta.progress_token.filter(|token| streams && envelope::is_id(token)),
         log_level: meta.log_level.filter(|_| streams),
         client: Client { info: meta.info, capabilities: meta.capabilities.unwrap_or_default(), version: MODERN },
         asking: Asking::Rounds(rounds),
@@ -419,7 +440,9 @@ struct Filter {
     resource_subscriptions: HashSet<String>,
 }
 
+/// Kept as long as the stream, so all of it together is short, too.
 const MOST_SUBSCRIPTIONS: usize = 256;
+const MOST_SUBSCRIBED_BYTES: usize = 64 << 10;
 
 impl Filter {
     fn wants(&self, what: &What) -> bool {
@@ -461,6 +484,10 @@ fn listen(desk: Desk, request: &Request<'_>) -> Result<Response, RpcError> {
     if filter.resource_subscriptions.len() > MOST_SUBSCRIPTIONS {
         return Err(RpcError::invalid_params(format!("at most {MOST_SUBSCRIPTIONS} resources can be listened to")));
     }
+    if filter.resource_subscriptions.iter().map(String::len).sum::<usize>() > MOST_SUBSCRIBED_BYTES {
+        let message = format!("the addresses of resources to listen to have more than {MOST_SUBSCRIBED_BYTES} bytes");
+        return Err(RpcError::invalid_params(message));
+    }
     let place = desk.app.streams.open(&desk.tenant.name)?;
     let news = desk.app.hub.listen(&desk.tenant.name);
     let id = request.id.to_owned();
@@ -470,7 +497,8 @@ fn listen(desk: Desk, request: &Request<'_>) -> Result<Response, RpcError> {
     };
     let accepted = serde_json::Map::from_iter([("notifications".to_owned(), filter.accepted())]);
     let acknowledged = tagged(accepted, "notifications/subscriptions/acknowledged");
-    let state = Listening { news, filter, id: id.clone(), desk, first: Some(acknowledged), over: false, _place: place };
+    let first = Some(acknowledged);
+    let state = Listening { news, filter, id: id.clone(), desk, revision: 0, first, over: false, _place: place };
     Ok(sse::response(stream::unfold(state, Listening::next)))
 }
 
@@ -479,6 +507,8 @@ struct Listening {
     filter: Filter,
     id: Box<RawValue>,
     desk: Desk,
+    /// When the caller's key was last looked for.
+    revision: u64,
     first: Option<Bytes>,
     over: bool,
     _place: crate::app::StreamPlace,
@@ -497,7 +527,7 @@ impl Listening {
                 news = self.news.recv() => news,
                 () = tokio::time::sleep(sse::HEARTBEAT) => {
                     // A key that was taken away hears nothing more.
-                    if !self.desk.app.still_valid(&self.desk.caller) {
+                    if !self.still_valid() {
                         return None;
                     }
                     return Some((sse::heartbeat(), self));
@@ -522,12 +552,16 @@ impl Listening {
         }
     }
 
-    fn concerns(&self, news: &News) -> bool {
+    fn still_valid(&mut self) -> bool {
+        self.desk.app.still_valid_since(&self.desk.caller, &mut self.revision)
+    }
+
+    fn concerns(&mut self, news: &News) -> bool {
         let here = match &self.desk.place {
             Place::Server(server) => server.name == news.server,
             Place::Everything => news.what == What::Tools && self.desk.caller.may_use_server(&news.server),
         };
-        here && self.filter.wants(&news.what) && self.desk.app.still_valid(&self.desk.caller)
+        here && self.filter.wants(&news.what) && self.still_valid()
     }
 
     fn message(&self, what: &What) -> Bytes {

@@ -10,6 +10,7 @@ use registry::{Bundle, Deployment, Registry, RegistryError};
 use sandbox::{Deployment as Sandboxed, Program, Shows, Speaks};
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// What callers reach: the surface, and the code with its permit.
 pub struct Offer {
@@ -42,6 +43,8 @@ pub enum OfferError {
 #[derive(Default)]
 pub struct Offers {
     ready: DashMap<String, Arc<Offer>>,
+    /// Whose turn it is to make one: callers that come together need it made once.
+    making: DashMap<String, Arc<Mutex<()>>>,
 }
 
 impl Offers {
@@ -58,13 +61,39 @@ impl Offers {
         any_host: bool,
     ) -> Result<Arc<Offer>, OfferError> {
         let (registry, kept, allowance) = (registry.clone(), record.clone(), allowance.clone());
-        let made = tokio::task::spawn_blocking(move || Offer::load(&registry, kept, &allowance, any_host));
-        let offer = Arc::new(made.await.map_err(|_| OfferError::Lost)??);
-        Ok(self.ready.entry(record.id.clone()).or_insert(offer).clone())
+        self.once(&record.id, move || Offer::load(&registry, kept, &allowance, any_host)).await
+    }
+
+    /// One load at a time, and none after one that went well.
+    async fn once(
+        &self,
+        id: &str,
+        load: impl FnOnce() -> Result<Offer, OfferError> + Send + 'static,
+    ) -> Result<Arc<Offer>, OfferError> {
+        let queue = self.making.entry(id.to_owned()).or_default().clone();
+        let turn = queue.lock_owned().await;
+        let made = match self.ready(id) {
+            Some(offer) => {
+                drop(turn);
+                Ok(offer)
+            }
+            // The turn goes along: a caller that leaves does not end the load, and the next one waits for it.
+            None => match tokio::task::spawn_blocking(move || (load(), turn)).await {
+                // It is kept before the turn ends, so whoever is next finds it.
+                Ok((made, _turn)) => {
+                    made.map(|offer| self.ready.entry(id.to_owned()).or_insert(Arc::new(offer)).clone())
+                }
+                Err(_) => Err(OfferError::Lost),
+            },
+        };
+        // Nobody waits who holds no copy, and copies are made under the map's own lock.
+        self.making.remove_if(id, |_, queue| Arc::strong_count(queue) == 1);
+        made
     }
 
     pub fn forget(&self, deployment: &str) {
         self.ready.remove(deployment);
+        self.making.remove(deployment);
     }
 }
 
@@ -141,4 +170,55 @@ fn shows(lock: &Lock) -> Shows {
         let first = changes.first().map(ToString::to_string).unwrap_or_default();
         Err(format!("the code shows something else than what was signed, in {} places: {first}", changes.len()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn callers_that_come_together_wait_for_one_load() {
+        let (offers, running) = (Arc::new(Offers::default()), Arc::new(AtomicUsize::new(0)));
+        let callers: Vec<_> = (0..8)
+            .map(|_| {
+                let (offers, running) = (offers.clone(), running.clone());
+                tokio::spawn(async move {
+                    let load = move || {
+                        let others = running.fetch_add(1, Ordering::SeqCst);
+                        std::thread::sleep(std::time::Duration::from_millis(5));
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        assert_eq!(others, 0);
+                        Err(OfferError::Egress(Rules::parse(["*"], BareStar::Refused).unwrap_err()))
+                    };
+                    offers.once("one", load).await
+                })
+            })
+            .collect();
+        for caller in callers {
+            assert!(matches!(caller.await.unwrap(), Err(OfferError::Egress(_))));
+        }
+        assert!(offers.making.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_load_of_a_caller_who_left_is_waited_for() {
+        let offers = Offers::default();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let ended = Arc::new(AtomicUsize::new(0));
+        let (first, second) = (ended.clone(), ended.clone());
+        let left = offers.once("one", move || {
+            let _ = wait.recv();
+            first.fetch_add(1, Ordering::SeqCst);
+            Err(OfferError::Lost)
+        });
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(20), left).await.is_err());
+        let next = offers.once("one", move || {
+            assert_eq!(second.load(Ordering::SeqCst), 1);
+            Err(OfferError::Lost)
+        });
+        let (_, ()) = tokio::join!(next, async move { drop(go) });
+        assert_eq!(ended.load(Ordering::SeqCst), 1);
+        assert!(offers.making.is_empty());
+    }
 }

@@ -54,7 +54,7 @@ pub struct Session {
 const MOST_QUESTIONS: usize = 64;
 const MOST_SUBSCRIPTIONS: usize = 256;
 /// Of what a client says about itself.
-const MOST_CLIENT_BYTES: usize = 16 * 1024;
+pub const MOST_CLIENT_BYTES: usize = 16 * 1024;
 /// Events a client may be behind before its stream is cut; it can come back for them.
 const BACKLOG: usize = 256;
 

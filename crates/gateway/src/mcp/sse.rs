@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How often a quiet stream says that it is there; so a half-open one is noticed.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// One message. JSON text has no line breaks, so one `data` line holds it.
+/// One message, in one `data` line: line breaks in JSON text stand between its parts, and mean nothing there.
 pub fn event(id: Option<&str>, json: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(json.len() + 48);
     if let Some(id) = id {
@@ -20,7 +20,9 @@ pub fn event(id: Option<&str>, json: &[u8]) -> Bytes {
         out.push(b'\n');
     }
     out.extend_from_slice(b"data: ");
-    out.extend_from_slice(json);
+    for part in json.split(|byte| matches!(byte, b'\n' | b'\r')) {
+        out.extend_from_slice(part);
+    }
     out.extend_from_slice(b"\n\n");
     Bytes::from(out)
 }

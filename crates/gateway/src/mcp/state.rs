@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub const MOST_ROUNDS: u32 = 10;
 const LIFETIME_S: u64 = 3600;
 /// A client sends it back in every round, so it may not be large.
-const MOST_BYTES: usize = 256 * 1024;
+pub const MOST_BYTES: usize = 256 * 1024;
 
 /// Answers of earlier rounds, and what they were given for.
 #[derive(Serialize, Deserialize)]

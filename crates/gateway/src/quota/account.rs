@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// Nobody can tell when a running call ends.
 const WAIT_FOR_A_PLACE: Duration = Duration::from_secs(1);
 
+/// Bytes of arguments and results that a tenant may have recorded in a minute: the log is everybody's disk.
+const RECORDED_PER_MINUTE: f64 = (16 << 20) as f64;
+
 /// One lock for all of it, held for some arithmetic: what is checked together is taken together, and nothing is taken
 /// from anybody for a request that is refused.
 pub(super) struct Account(Mutex<State>);
@@ -19,13 +22,14 @@ pub(super) struct State {
     requests: Bucket,
     cpu: Bucket,
     egress: Bucket,
+    recorded: Bucket,
     running: u32,
 }
 
 impl Account {
     pub fn new(now: Instant) -> Account {
         let full = || Bucket::new(now);
-        Account(Mutex::new(State { requests: full(), cpu: full(), egress: full(), running: 0 }))
+        Account(Mutex::new(State { requests: full(), cpu: full(), egress: full(), recorded: full(), running: 0 }))
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
@@ -77,9 +81,20 @@ impl State {
         self.egress.wait_for(0.0).is_none()
     }
 
+    /// Whether there is room for so much in the log; then it is taken.
+    pub fn record(&mut self, bytes: u64, now: Instant) -> bool {
+        self.recorded.refill(Flow::per_minute(RECORDED_PER_MINUTE), now);
+        let room = self.recorded.wait_for(bytes as f64).is_none();
+        if room {
+            self.recorded.take(bytes as f64);
+        }
+        room
+    }
+
     /// Whether a new account would be no different.
     pub fn is_idle(&mut self, now: Instant) -> bool {
-        self.running == 0 && self.requests.is_full(now) && self.cpu.is_full(now) && self.egress.is_full(now)
+        let buckets = [&mut self.requests, &mut self.cpu, &mut self.egress, &mut self.recorded];
+        self.running == 0 && buckets.into_iter().all(|bucket| bucket.is_full(now))
     }
 }
 

@@ -102,6 +102,11 @@ impl Admission {
         self.spend_at(cpu_us, Instant::now());
     }
 
+    /// Whether arguments and results of this length may be recorded. What is too much for the minute is left out.
+    pub fn may_record(&self, bytes: u64) -> bool {
+        self.tenant.lock().record(bytes, Instant::now())
+    }
+
     /// What bytes are spent from as they go. It may outlive the call for the moment that its last bytes take.
     pub fn egress(&self) -> Arc<dyn egress::Budget> {
         Arc::new(EgressBudget(self.accounts().cloned().collect()))

@@ -247,3 +247,16 @@ fn messages_count_and_need_no_place() {
     let exceeded = quotas.hear(&acme, &bob, now + SECOND).unwrap_err();
     assert_eq!((exceeded.what, exceeded.whose), ("requests_per_s", "tenant"));
 }
+
+/// The log is on everybody's disk.
+#[test]
+fn what_a_tenant_has_recorded_is_bounded_by_the_minute() {
+    let (quotas, now) = (quotas(), Instant::now());
+    let admission = quotas.admit(&tenant("acme", Quota::default()), &caller("ann", Quota::default()), now).unwrap();
+    let record = |bytes: u64, at| admission.tenant.lock().record(bytes, at);
+    assert!((0..16).all(|_| record(1 << 20, now)));
+    assert!(!record(1 << 20, now));
+    assert!(record(1 << 20, now + 10 * SECOND));
+    assert!(!record(16 << 20, now + 20 * SECOND));
+    assert!(record(16 << 20, now + 120 * SECOND));
+}

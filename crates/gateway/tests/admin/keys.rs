@@ -1,6 +1,6 @@
 use crate::stage::{Stage, in_time, servers};
 use insta::assert_snapshot;
-use registry::{Role, Scope};
+use registry::{Actor, NewKey, Quota, Role, Scope};
 use serde_json::{Value, json};
 
 const KEYS: &str = "/admin/v1/tenants/acme/keys";
@@ -238,6 +238,47 @@ async fn a_key_that_expires_makes_none_that_outlives_it() {
         assert_eq!(make(json!({"role": "call", "expires_at": soon - 1})).await.status, 201);
         assert_eq!(make(json!({"role": "call", "expires_at": soon + 1})).await.code(), "forbidden");
         assert_eq!(make(json!({"role": "call", "expires_in_s": 86_400})).await.code(), "forbidden");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_with_a_quota_makes_none_with_more() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let limited = NewKey {
+            tenant: Some("acme".to_owned()),
+            role: Role::Admin,
+            name: "limited".to_owned(),
+            scope: Scope::default(),
+            quota: Quota { requests_per_s: Some(5.0), concurrent: Some(2), ..Quota::default() },
+            expires_at: None,
+        };
+        let (_, limited) = stage.registry.create_key(&Actor("test".to_owned()), limited).unwrap();
+        let make =
+            async |quota: Value| stage.post(limited.expose(), KEYS, json!({"role": "admin", "quota": quota})).await;
+        let made = stage.post(limited.expose(), KEYS, json!({"role": "admin"})).await.json();
+        let inherited = json!({
+            "requests_per_s": 5.0, "burst": null, "concurrent": 2, "cpu_s_per_min": null, "egress_bytes_per_min": null,
+        });
+        assert_eq!(made["key"]["quota"], inherited, "what is not asked for is the maker's");
+        let less = make(json!({"requests_per_s": 1.5, "burst": 7})).await.json();
+        let quota = &less["key"]["quota"];
+        assert_eq!(
+            (&quota["requests_per_s"], &quota["burst"], &quota["concurrent"]),
+            (&json!(1.5), &json!(7), &json!(2))
+        );
+        assert_eq!(make(json!({"requests_per_s": 5.0, "concurrent": 2})).await.status, 201);
+        assert_eq!(make(json!({"concurrent": 3})).await.code(), "forbidden");
+        assert_snapshot!(make(json!({"requests_per_s": 5.5})).await.shown(), @r#"
+        403 {
+          "error": {
+            "code": "forbidden",
+            "hint": null,
+            "message": "`quota.requests_per_s`: this key has 5 and makes no key with more"
+          }
+        }
+        "#);
     })
     .await;
 }

@@ -15,6 +15,28 @@ async fn prices() -> Tenant {
     tenant
 }
 
+/// What a request says of its client is kept while it runs, and what a listener wants as long as it listens.
+#[test]
+fn what_is_kept_of_a_request_is_short() {
+    test(async {
+        let tenant = prices().await;
+        let client = tenant.at("prices");
+        let call = json!({ "name": "double_price", "arguments": { "price": 1 } });
+        let many = vec![0; 40_000];
+        let about = json!({ "io.modelcontextprotocol/clientInfo": { "name": many } });
+        assert_eq!(client.modern_with("tools/call", call.clone(), about).await.error(), (400, -32602));
+        let mut answered = call.clone();
+        answered["inputResponses"] = json!({ "a": { "text": "x".repeat(300 << 10) } });
+        assert_eq!(client.modern("tools/call", answered).await.error().1, -32602);
+        let addresses: Vec<String> = (0..40).map(|number| format!("note://{number}/{}", "x".repeat(2 << 10))).collect();
+        let wanted = json!({ "notifications": { "resourceSubscriptions": addresses } });
+        assert_eq!(client.modern("subscriptions/listen", wanted).await.error().1, -32602);
+        let about = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": many } });
+        assert_eq!(client.legacy("initialize", about).await.error().1, -32602);
+        assert_eq!(client.modern("tools/call", call).await.status, 200);
+    });
+}
+
 #[test]
 fn bodies_that_are_no_requests_are_refused() {
     test(async {

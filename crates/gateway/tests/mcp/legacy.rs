@@ -16,6 +16,7 @@ export default {
     slow: { run: async (_, ctx) => { ctx.progress(1); await new Promise((r) => setTimeout(r, 300)); ctx.progress(2); return "late"; } },
     ask: { run: async (_, ctx) => (await ctx.elicit({ message: "Who?", requestedSchema: { type: "object" } })).content.name },
     forever: { run: () => new Promise((r) => setTimeout(r, 20000)) },
+    chatty: { run: async (_, ctx) => { ctx.progress(1); await new Promise((r) => setTimeout(r, 20000)); } },
     touch: { run: async (_, ctx) => { await ctx.notify.resourceUpdated("note://a"); return 1; } },
   },
   resources: { "note://a": { read: () => "hello" }, "note://{name}/x": { read: ({ variables }) => ({ at: variables.name }) } },
@@ -46,7 +47,7 @@ fn every_revision_is_negotiated_and_unknown_ones_get_the_newest() {
             assert_eq!(result["serverInfo"]["name"], "busy");
             assert_eq!(client.legacy("ping", json!({})).await.result(), &json!({}));
             let listed = client.legacy("tools/list", json!({})).await;
-            assert_eq!(listed.result()["tools"].as_array().unwrap().len(), 3);
+            assert_eq!(listed.result()["tools"].as_array().unwrap().len(), 3, "of a page");
             assert!(listed.result().get("resultType").is_none());
         }
     });
@@ -60,7 +61,7 @@ fn lists_come_in_pages() {
         let first = client.legacy("tools/list", json!({})).await;
         let cursor = first.result()["nextCursor"].as_str().unwrap();
         let second = client.legacy("tools/list", json!({ "cursor": cursor })).await;
-        assert_eq!(second.result()["tools"].as_array().unwrap().len(), 2);
+        assert_eq!(second.result()["tools"].as_array().unwrap().len(), 3);
         assert!(second.result().get("nextCursor").is_none());
         for bad in ["", "x", "-1", "0", "99"] {
             assert_eq!(client.legacy("tools/list", json!({ "cursor": bad })).await.error().1, -32602, "{bad}");
@@ -238,6 +239,41 @@ fn a_cancelled_call_ends() {
         let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "c" } });
         assert_eq!(client.json(cancel).await.status, 202);
         assert_eq!(call.await.unwrap().status, 202, "a cancelled request has no answer");
+    });
+}
+
+/// The stream of a call that is cancelled ends: it would hold a connection, and a place in its session, for ever.
+#[test]
+fn a_cancelled_call_ends_its_stream() {
+    test(async {
+        let tenant = busy(Boundary::Call).await;
+        let mut client = tenant.at("busy");
+        client.begin("2025-11-25", json!({})).await;
+        let params = json!({ "name": "chatty", "_meta": { "progressToken": 1 } });
+        let body = json!({ "jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params });
+        let sent = client.http.post(&client.url).headers(client.headers.clone());
+        let mut stream = sent.header("content-type", "application/json").body(body.to_string()).send().await.unwrap();
+        let mut text = String::new();
+        while !text.contains("notifications/progress") {
+            text.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().unwrap()).unwrap());
+        }
+        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "c" } });
+        assert_eq!(client.json(cancel).await.status, 202);
+        while stream.chunk().await.unwrap().is_some() {}
+    });
+}
+
+/// What stands for a call is repeated with whatever is said of it, so it is short.
+#[test]
+fn a_progress_token_that_is_none_is_not_repeated() {
+    test(async {
+        let tenant = busy(Boundary::Call).await;
+        let mut client = tenant.at("busy");
+        client.begin("2025-11-25", json!({})).await;
+        for token in [json!("x".repeat(300)), json!([1]), json!({ "a": 1 }), json!(1.5)] {
+            let got = client.legacy("tools/call", json!({ "name": "slow", "_meta": { "progressToken": token } })).await;
+            assert_eq!(got.headers["content-type"], "application/json", "nothing is said before the answer");
+        }
     });
 }
 

@@ -172,3 +172,49 @@ async fn what_the_socket_does_not_take_at_once_goes_when_there_is_room() {
     let all = reader.await.expect("no panic").expect("all of it came");
     assert!(all.chunks(64 << 10).enumerate().all(|(index, frame)| frame.iter().all(|byte| *byte == index as u8)));
 }
+
+/// What untrusted code can bring about: it dies with half a frame in its hands, and something short is sent to it.
+#[tokio::test]
+async fn whoever_goes_away_with_half_a_frame_harms_nobody() {
+    let (ours, theirs) = control::pair().expect("a pair");
+    let mut link = Link::new(ours, 1024).expect("inside a runtime");
+    link.send(vec![0; 4 << 20]);
+    drop(theirs);
+    // Nothing is read, so the end is seen by who sends.
+    for _ in 0..3 {
+        let _ = tokio::time::timeout(Duration::from_millis(50), link.event(false)).await;
+        link.send(vec![0; 8]);
+    }
+    let ended = tokio::time::timeout(Duration::from_secs(10), link.event(true)).await.expect("it is over");
+    assert!(ended.is_err());
+}
+
+/// What a compromised zygote can do: descriptors with every byte of an answer.
+#[tokio::test]
+async fn a_zygote_that_passes_more_than_was_asked_for_is_ended() {
+    let stage = Stage::new();
+    let process = stage.order().await;
+    let null = std::fs::File::open("/dev/null").expect("every system has it");
+    let frame = encode(Kind::Loaded, 0, b"", &[b' '; 64]).expect("it is short");
+    for byte in frame.chunks(1) {
+        socket::send_with_fd(stage.end.as_fd(), byte, Some(null.as_fd())).expect("somebody listens");
+    }
+    assert!(process.cpu_time().is_none());
+    assert!(!stage.zygote.alive());
+}
+
+#[tokio::test]
+async fn only_so_many_are_expected_at_once() {
+    let stage = Stage::new();
+    let sleeper = Sleeper::new();
+    let mut all = Vec::new();
+    for _ in 0..16 {
+        all.push(stage.order().await);
+    }
+    let one_more = || tokio::time::timeout(Duration::from_millis(200), stage.order());
+    assert!(one_more().await.is_err());
+    assert!(stage.zygote.alive(), "who goes away meanwhile takes nobody along");
+    stage.tell(7, sleeper.handle());
+    all.push(one_more().await.expect("there is room for one"));
+    assert!(all[0].cpu_time().is_some());
+}

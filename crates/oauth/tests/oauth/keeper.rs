@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use support::{Host, Loopback, agree, run, settings};
+use url::Url;
 
 async fn staged(there: Settings) -> (Running, Arc<Host>, Arc<Provider>) {
     let secret = there.client_secret.clone().unwrap_or_default();
@@ -297,6 +298,32 @@ fn tokens_go_to_the_provider_they_came_from() {
         let revoked = host.keeper.revoke("t", "acme", &moved, Some(&host.secret), "alice").await;
         assert_eq!(revoked, Ok(Revoked::HereOnly));
         assert_eq!((elsewhere.asked("refresh_token"), elsewhere.asked("revoke"), there.asked("revoke")), (0, 0, 0));
+    });
+}
+
+/// Nor by saying only that they are revoked elsewhere.
+#[test]
+fn tokens_are_not_revoked_at_somebody_elses() {
+    run(async {
+        let (there, host, here) = staged(Settings::default()).await;
+        let elsewhere = provider::start(0, Settings::default()).await;
+        let revoke = async |provider: &Provider, subject: &str| {
+            host.keeper.revoke("t", "acme", provider, Some(&host.secret), subject).await
+        };
+        let with = |url: String| Provider { revoke_url: Some(Url::parse(&url).unwrap()), ..(*here).clone() };
+        let diverted = with(elsewhere.url("/revoke"));
+        host.connect("t", &here, "alice").await;
+        assert_eq!(host.token("t", &diverted, "alice").await, Err(Error::NotConnected));
+        assert_eq!(revoke(&diverted, "alice").await, Ok(Revoked::HereOnly));
+        assert_eq!((elsewhere.asked("revoke"), there.asked("revoke")), (0, 0));
+
+        // Another path at the same place changes nothing, and who connected with both has agreed to both.
+        host.connect("t", &with(there.url("/other")), "bob").await;
+        assert_eq!(revoke(&here, "bob").await, Ok(Revoked::AtProvider));
+        host.connect("t", &diverted, "carol").await;
+        assert!(host.token("t", &diverted, "carol").await.is_ok());
+        let _ = revoke(&diverted, "carol").await;
+        assert_eq!((elsewhere.asked("revoke"), there.asked("revoke")), (1, 1));
     });
 }
 

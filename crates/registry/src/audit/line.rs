@@ -38,6 +38,7 @@ pub(crate) fn body(event: &AuditEvent, id: Option<&str>) -> Result<Vec<u8>, Audi
     let mut left_out = Vec::new();
     let mut body = match event {
         AuditEvent::Call(call) => {
+            left_out.clone_from(&call.left_out);
             let large = |text: &Option<Box<serde_json::value::RawValue>>| {
                 text.as_ref().is_some_and(|text| text.get().len() > LONGEST_RECORD)
             };
@@ -85,6 +86,9 @@ fn append_field(body: &mut Vec<u8>, name: &str, value: &impl serde::Serialize) -
     body.push(b'}');
     Ok(())
 }
+
+/// What a line has beside its body, in bytes, and a little more.
+pub(crate) const BESIDE_BODY: usize = 256;
 
 /// Writes the line that follows `prev` into `line`, which is cleared first.
 pub(crate) fn chain(line: &mut Vec<u8>, prev: Link, time: SystemTime, body: &[u8]) -> Link {

@@ -134,26 +134,42 @@ impl AuditLog {
         let _ = self.append(&AuditEvent::Host { what: what.to_owned(), detail });
     }
 
-    /// Adds a line. Quick enough to be called inline by any thread: it costs a hash and one write into the page cache.
-    /// While the disk takes nothing, lines wait in memory; an error means that there is no room left there either.
+    /// Adds a line and has it written. Quick enough to be called inline by any thread: it costs a hash and one write into the
+    /// page cache. While the disk takes nothing, lines wait in memory; an error means that there is no room left there either.
     pub fn append(&self, event: &AuditEvent) -> Result<(), AuditError> {
+        let seq = self.add(event)?;
+        self.write_up_to(seq);
+        Ok(())
+    }
+
+    /// Adds a line that somebody has to have written, and gives its number: lines of calls that end together can be written
+    /// together. Until then it would be lost with the host.
+    pub fn add(&self, event: &AuditEvent) -> Result<u64, AuditError> {
         let body = line::body(event, None)?;
         let followed = matches!(event, AuditEvent::Call(_)) && self.calls.receiver_count() > 0;
-        let line = {
+        let (link, line) = {
             let mut tail = locked(&self.tail);
-            tail.push(&body)?;
-            followed.then(|| tail.last_line().to_vec())
+            let link = tail.add(&body)?;
+            (link, tail.last_line().filter(|_| followed).map(<[u8]>::to_vec))
         };
         if let Some(call) = line.and_then(|line| recent::call_line(&line)) {
             let _ = self.calls.send(Arc::new(call)); // fails when the last follower just left
         }
-        Ok(())
+        Ok(link.seq)
+    }
+
+    /// Writes this line and all before it, where that has not been done.
+    pub fn write_up_to(&self, seq: u64) {
+        locked(&self.tail).write_up_to(seq);
     }
 
     /// Adds a change of the registry, recognisable by `id`. Returns its number.
     pub(crate) fn append_change(&self, id: &str, event: ChangeEvent) -> Result<u64, AuditError> {
         let body = line::body(&AuditEvent::Change(event), Some(id))?;
-        Ok(locked(&self.tail).push(&body)?.seq)
+        let mut tail = locked(&self.tail);
+        let seq = tail.add(&body)?.seq;
+        tail.write_up_to(seq);
+        Ok(seq)
     }
 
     /// Calls, newest first. May read much of the log, so not for the threads of an executor.

@@ -1,7 +1,8 @@
 //! Calls, newest first: the log read backwards, as far as needed.
 //!
 //! A tenant's calls may lie far back among those of others, so the text is searched in blocks for what every line of it
-//! must contain, and only lines that have it are parsed.
+//! must contain, and only lines that have it are parsed. A name may have been another tenant's before: the search for a
+//! tenant's calls ends at the line that says that it was created.
 
 use super::line::LONGEST_LINE;
 use super::{CallFilter, CallLine, segment};
@@ -29,6 +30,8 @@ pub(crate) struct Search<'a> {
     found: Vec<CallLine>,
     /// Lines from here on were seen already.
     below: u64,
+    /// The tenant was created here. Whatever is older is of another one with its name.
+    ended: bool,
 }
 
 impl<'a> Search<'a> {
@@ -45,11 +48,12 @@ impl<'a> Search<'a> {
             parsed: 0,
             found: Vec::new(),
             below: filter.before_seq.unwrap_or(u64::MAX),
+            ended: false,
         }
     }
 
     fn enough(&self) -> bool {
-        self.found.len() >= self.limit || self.parsed >= MOST_PARSED
+        self.ended || self.found.len() >= self.limit || self.parsed >= MOST_PARSED
     }
 
     /// Takes whole lines, the newest at the end.
@@ -60,15 +64,22 @@ impl<'a> Search<'a> {
             let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
             let stop = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline);
             self.parsed += 1;
-            if let Some(call) = call_line(&text[start..stop])
-                && call.seq < self.below
-            {
+            self.line(&text[start..stop]);
+            end = start;
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        match call_line(line) {
+            Some(call) if call.seq < self.below => {
                 self.below = call.seq;
                 if self.filter.matches(&call) {
                     self.found.push(call);
                 }
             }
-            end = start;
+            Some(_) => {}
+            // Even if it comes after what is looked for: all of that is older still.
+            None => self.ended = self.filter.tenant.as_deref().is_some_and(|tenant| creates(line, tenant)),
         }
     }
 
@@ -88,7 +99,8 @@ impl<'a> Search<'a> {
         Ok(self.found)
     }
 
-    /// Whether everything in a file comes after what is looked for.
+    /// Whether everything in a file comes after what is looked for. That a tenant was created in there is not noticed then:
+    /// who goes on before a number must have been given that number's call for the same tenant.
     fn begins_later(&self, file: &File, length: u64) -> io::Result<bool> {
         if self.below == u64::MAX {
             return Ok(false);
@@ -156,5 +168,24 @@ pub(crate) fn call_line(line: &[u8]) -> Option<CallLine> {
         caller: fields.caller.into_owned(),
         outcome: fields.outcome.into_owned(),
         json: RawValue::from_string(text.to_owned()).ok()?,
+    })
+}
+
+/// Whether a line says that this tenant was created. Recorded arguments may have such text in them, so its fields count.
+fn creates(line: &[u8], name: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Fields<'a> {
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+        #[serde(borrow)]
+        tenant: Cow<'a, str>,
+        #[serde(borrow)]
+        action: Cow<'a, str>,
+    }
+    if memchr::memmem::find(line, br#""action":"tenant.create""#).is_none() {
+        return false;
+    }
+    serde_json::from_slice(line).is_ok_and(|fields: Fields| {
+        fields.kind == "change" && fields.action == "tenant.create" && fields.tenant == name
     })
 }

@@ -14,6 +14,9 @@ use std::time::SystemTime;
 /// Segments that may be open at a time.
 const MOST_UNSYNCED: usize = 8;
 
+/// Bytes that are written at once.
+const MOST_AT_ONCE: u64 = 256 << 10;
+
 /// How much may wait for a disk that takes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -29,7 +32,7 @@ impl Default for Bounds {
     }
 }
 
-/// A line that is part of the chain, but not yet of a file.
+/// A line that is part of the chain, but not yet of a file: for a moment, or until the disk takes something again.
 struct Waiting {
     line: Vec<u8>,
     link: Link,
@@ -50,8 +53,8 @@ pub(crate) struct Tail {
     length: u64,
     /// There may be more in the segment than `length`: part of a line that could not be written.
     dirty: bool,
-    /// The line being made.
-    line: Vec<u8>,
+    /// Several lines that are written at once.
+    batch: Vec<u8>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
     /// Files that were written to since they were last synchronised.
@@ -92,7 +95,7 @@ impl Tail {
             segment: found.segment,
             length: found.length,
             dirty: found.dirty,
-            line: Vec::with_capacity(4096),
+            batch: Vec::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             // What a crashed host wrote last may not be on the disk yet.
@@ -108,9 +111,9 @@ impl Tail {
         self.head
     }
 
-    /// The line added last, with its line break.
-    pub(crate) fn last_line(&self) -> &[u8] {
-        &self.line
+    /// The line added last, with its line break, while it waits.
+    pub(crate) fn last_line(&self) -> Option<&[u8]> {
+        self.waiting.back().map(|waiting| waiting.line.as_slice())
     }
 
     pub(crate) fn trouble(&self) -> Option<&str> {
@@ -125,66 +128,86 @@ impl Tail {
         self.waiting.iter().map(|waiting| waiting.line.as_slice())
     }
 
-    /// Adds a line: to the file, or where that is not possible to what waits for it.
-    pub(crate) fn push(&mut self, body: &[u8]) -> Result<Link, AuditError> {
+    /// Adds a line to the chain. It waits until somebody has it written.
+    pub(crate) fn add(&mut self, body: &[u8]) -> Result<Link, AuditError> {
         if !self.waiting.is_empty() && !self.may_wait(body.len()) {
             self.refused += 1;
             return Err(AuditError::Full);
         }
-        let mut line = std::mem::take(&mut self.line);
+        let mut line = Vec::with_capacity(body.len() + line::BESIDE_BODY);
         self.head = line::chain(&mut line, self.head, SystemTime::now(), body);
-        // Behind what waits already, it must wait too.
-        if !self.waiting.is_empty() || self.write(&line).inspect_err(|error| self.note(error)).is_err() {
-            self.waiting_bytes += line.len();
-            self.waiting.push_back(Waiting { line: line.clone(), link: self.head });
-        } else {
-            self.written = self.head;
-        }
-        self.line = line;
+        self.waiting_bytes += line.len();
+        self.waiting.push_back(Waiting { line, link: self.head });
         Ok(self.head)
+    }
+
+    /// Writes the line, with all that waits, unless somebody has done so. While the disk takes nothing it waits on:
+    /// [`Tail::flush`] tries again.
+    pub(crate) fn write_up_to(&mut self, seq: u64) {
+        if self.written.seq < seq && self.trouble.is_none() {
+            self.write_waiting();
+        }
     }
 
     fn may_wait(&self, bytes: usize) -> bool {
         self.waiting.len() < self.bounds.waiting_lines && self.waiting_bytes + bytes < self.bounds.waiting_bytes
     }
 
-    fn note(&mut self, error: &io::Error) {
-        self.trouble = Some(error.to_string());
-    }
-
     /// Writes what waits, as far as the disk takes it. Returns how many events were refused before it did.
     pub(crate) fn flush(&mut self) -> u64 {
-        while let Some(next) = self.waiting.pop_front() {
-            if let Err(error) = self.write(&next.line) {
-                self.note(&error);
-                self.waiting.push_front(next);
-                return 0;
-            }
-            self.waiting_bytes -= next.line.len();
-            self.written = next.link;
+        if !self.write_waiting() {
+            return 0;
         }
         self.trouble = None;
         std::mem::take(&mut self.refused)
     }
 
-    /// Writes a line whole, or leaves the file as it was.
-    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+    /// Whether the disk took everything. What it takes at once is written at once.
+    fn write_waiting(&mut self) -> bool {
+        while !self.waiting.is_empty() {
+            let mut batch = std::mem::take(&mut self.batch);
+            batch.clear();
+            let mut lines = 0;
+            for next in &self.waiting {
+                let most = self.bounds.segment_bytes.saturating_sub(self.length).min(MOST_AT_ONCE);
+                if lines > 0 && (batch.len() + next.line.len()) as u64 > most {
+                    break;
+                }
+                batch.extend_from_slice(&next.line);
+                lines += 1;
+            }
+            let written = self.write(&batch);
+            self.batch = batch;
+            if let Err(error) = written {
+                self.trouble = Some(error.to_string());
+                return false;
+            }
+            for next in self.waiting.drain(..lines) {
+                self.waiting_bytes -= next.line.len();
+                self.written = next.link;
+            }
+        }
+        true
+    }
+
+    /// Writes lines whole, or leaves the file as it was.
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         if let Some(file) = self.file.as_ref().filter(|_| self.dirty) {
             file.set_len(self.length)?;
             self.dirty = false;
         }
-        if self.length > 0 && self.length + line.len() as u64 > self.bounds.segment_bytes {
+        if self.length > 0 && self.length + lines.len() as u64 > self.bounds.segment_bytes {
             self.file = None;
         }
         let file = match &self.file {
             Some(file) => file.clone(),
             None => self.begin_segment()?,
         };
-        if let Err(error) = file.write_all_at(line, self.length) {
+        if let Err(error) = file.write_all_at(lines, self.length) {
             self.dirty = file.set_len(self.length).is_err();
             return Err(error);
         }
-        self.length += line.len() as u64;
+        self.length += lines.len() as u64;
         if !self.unsynced.last().is_some_and(|last| Arc::ptr_eq(last, &file)) {
             self.unsynced.push(file);
         }

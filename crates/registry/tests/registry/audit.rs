@@ -210,6 +210,51 @@ fn recent_calls_with_long_records_are_found_across_blocks() {
     assert_eq!(audit.recent(&filter(Some("other"), 10)).unwrap().len(), 0);
 }
 
+/// A name that was given to somebody else does not show what was called under it before.
+#[test]
+fn a_tenant_made_anew_does_not_see_older_calls_of_its_name() {
+    for segment_bytes in [4096, 64 << 20] {
+        let dir = tempdir().unwrap();
+        let options = OpenOptions { segment_bytes, ..OpenOptions::default() };
+        let registry = Registry::open_with(dir.path(), options).unwrap();
+        let audit = registry.audit();
+        let calls = |count: usize| (0..count).for_each(|_| audit.append(&call("acme", "prices", "ok")).unwrap());
+        registry.create_tenant(&actor(), "acme").unwrap();
+        calls(30);
+        let before = seqs(&audit.recent(&filter(Some("acme"), 1)).unwrap())[0];
+        registry.delete_tenant(&actor(), "acme").unwrap();
+        registry.create_tenant(&actor(), "acme").unwrap();
+        assert_eq!(audit.recent(&filter(Some("acme"), 100)).unwrap().len(), 0, "nothing of the other one");
+        registry.create_tenant(&actor(), "acme-2").unwrap();
+        calls(40);
+        let found = seqs(&audit.recent(&filter(Some("acme"), 100)).unwrap());
+        assert!(found.len() == 40 && found.iter().all(|seq| *seq > before + 2), "{found:?}");
+        let page = CallFilter { before_seq: Some(found[9]), ..filter(Some("acme"), 100) };
+        assert_eq!(seqs(&audit.recent(&page).unwrap()), found[10..]);
+        assert_eq!(audit.recent(&filter(None, 100)).unwrap().len(), 70, "who asks for all gets all");
+    }
+}
+
+/// Callers choose their arguments. Others' calls must not be hidden by them, nor their own.
+#[test]
+fn a_call_that_talks_of_a_new_tenant_ends_no_search() {
+    let host = fresh();
+    let audit = host.registry.audit();
+    host.registry.create_tenant(&actor(), "acme").unwrap();
+    audit.append(&call("acme", "prices", "ok")).unwrap();
+    let text = r#"{"kind":"change","tenant":"acme","actor":"x","action":"tenant.create","subject":"acme"}"#;
+    for tenant in ["acme", "other"] {
+        let AuditEvent::Call(event) = call(tenant, "prices", "ok") else { unreachable!() };
+        let arguments = Some(RawValue::from_string(text.to_owned()).unwrap());
+        audit.append(&AuditEvent::Call(CallEvent { arguments, ..event })).unwrap();
+    }
+    host.registry.update_tenant(&actor(), "acme", registry::TenantPatch::default()).unwrap();
+    // Nor does a line of the host's that names another tenant, or has the text somewhere inside.
+    host.registry.create_tenant(&actor(), "acme-2").unwrap();
+    audit.append(&AuditEvent::Host { what: text.to_owned(), detail: text.to_owned() }).unwrap();
+    assert_eq!(audit.recent(&filter(Some("acme"), 100)).unwrap().len(), 2);
+}
+
 #[tokio::test]
 async fn followers_see_calls_and_slow_ones_miss_some() {
     let host = fresh();

@@ -131,6 +131,23 @@ fn keys_are_what_they_may_be_and_nothing_else() {
     assert_eq!((&made, &kept.scope, kept.expires_at), (&*kept, &scope, Some(4_000_000_000)));
 }
 
+/// Thousands of keys are in memory at a time.
+#[test]
+fn the_names_in_a_scope_are_bounded_together() {
+    let host = fresh();
+    let registry = &host.registry;
+    registry.create_tenant(&actor(), "acme").unwrap();
+    let make = |servers: usize, tools: usize| {
+        let names = |count: usize| Some(vec!["x".repeat(256); count]);
+        let scope = Scope { servers: names(servers), tools: names(tools) };
+        registry.create_key(&actor(), NewKey { scope, ..call_key("acme", "x") }).map(drop)
+    };
+    assert_eq!((code(make(16, 16)), code(make(0, 32))), ("ok", "ok"));
+    assert_eq!((code(make(33, 0)), code(make(0, 33))), ("bad_value", "bad_value"));
+    let said = make(16, 17).unwrap_err().to_string();
+    assert_eq!(said, "the names of servers and tools in a scope have at most 8192 bytes together");
+}
+
 #[test]
 fn the_last_operator_cannot_lock_everybody_out() {
     let host = fresh();
@@ -332,6 +349,40 @@ fn a_proposal_waits_for_somebody_to_agree() {
     assert_eq!(current().as_ref(), Some(&three.id));
     assert_eq!(approve(&two.id), "replayed", "it was for another step");
     assert_eq!(approve(&three.id), "conflict");
+}
+
+/// Otherwise whoever may propose could take what was agreed to away from those who want to go back to it.
+#[test]
+fn what_was_agreed_to_does_not_wait_again() {
+    let host = fresh();
+    let registry = &host.registry;
+    registry.create_tenant(&actor(), "acme").unwrap();
+    let current = || registry.directory().server("acme", "prices").unwrap().current.clone().map(|d| d.id.clone());
+    let propose = |source: &str| {
+        let new = sealed(registry, "acme", "prices", source, "", "key", "token");
+        registry.deploy(&actor(), NewDeployment { pending: true, ..new })
+    };
+    let agree = |id: &str| {
+        let (_, seal) = registry.lock("acme", "prices", id).unwrap();
+        registry.approve(&actor(), "acme", "prices", id, &seal).unwrap()
+    };
+    let first = deploy(registry, "acme", "prices", "one").unwrap();
+    let two = propose("two").unwrap();
+    agree(&two.id);
+    let three = propose("three").unwrap();
+    assert_eq!(propose("three").unwrap().id, three.id, "what waits may be proposed for another step");
+    agree(&three.id);
+    let kept = || registry.lock("acme", "prices", &two.id).map(|(lock, seal)| (lock.bytes(), seal.bytes())).unwrap();
+    let before = kept();
+    let refused = propose("two").unwrap_err();
+    assert_eq!((refused.code(), current().as_ref()), ("conflict", Some(&three.id)));
+    assert_eq!(code(propose("one")), "conflict", "nor what needed nobody's agreement");
+    assert!(registry.deployments("acme", "prices").unwrap().iter().all(|deployment| !deployment.pending));
+    assert_eq!(kept(), before, "its lock and its seal are as they were");
+    for earlier in [&two.id, &first.id] {
+        registry.activate(&actor(), "acme", "prices", earlier).unwrap();
+        assert_eq!(current().as_ref(), Some(earlier));
+    }
 }
 
 #[test]
