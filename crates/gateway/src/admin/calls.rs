@@ -178,13 +178,16 @@ async fn page(
     let found = admin.registry(move |registry| {
         let _place = place;
         let cursors = Cursors::new(registry.host_key("admin-cursors")?);
-        let before = match cursor.map(|cursor| cursors.open(&tenant, &cursor)) {
+        // Not a tenant's that had this name before.
+        let created = registry.directory().tenants.get(&tenant).map_or(0, |tenant| tenant.created_at);
+        let whose = format!("{tenant} {created}");
+        let before = match cursor.map(|cursor| cursors.open(&whose, &cursor)) {
             Some(None) => return Ok(None),
             Some(before) => before,
             None => None,
         };
         let (lines, more) = look.back(registry, before, limit)?;
-        Ok(Some((lines, more.map(|seq| cursors.seal(&tenant, seq)))))
+        Ok(Some((lines, more.map(|seq| cursors.seal(&whose, seq)))))
     });
     let Some((lines, next)) = found.await? else {
         return Err(Error::bad_query("`cursor` was not given out by this list; start again without it"));

@@ -67,7 +67,12 @@ pub enum SurfaceError {
     Unreadable(#[from] serde_json::Error),
     #[error("tool `{tool}`: the {which} schema is refused: {error}")]
     Schema { tool: String, which: &'static str, error: SchemaError },
+    #[error("the schemas of all its tools are too large together")]
+    Heavy,
 }
+
+/// Of all schemas together ([`Schema::weight`]): they are kept as long as the server is used.
+const MOST_WEIGHT: usize = 16 << 20;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -94,7 +99,16 @@ impl Surface {
     pub fn read(json: &RawValue) -> Result<Surface, SurfaceError> {
         let wire: Wire = serde_json::from_str(json.get())?;
         let extra = [("title", wire.title), ("icons", wire.icons), ("websiteUrl", wire.website_url)];
-        let tools = wire.tools.into_iter().map(Tool::read).collect::<Result<Vec<_>, _>>()?;
+        let mut weight = 0;
+        let mut tools = Vec::with_capacity(wire.tools.len());
+        for listed in wire.tools {
+            let tool = Tool::read(listed)?;
+            weight += tool.input.weight() + tool.output.as_ref().map_or(0, Schema::weight);
+            tools.push(tool);
+            if weight > MOST_WEIGHT {
+                return Err(SurfaceError::Heavy);
+            }
+        }
         let tools_by_name = tools.iter().enumerate().map(|(index, tool)| (tool.name.clone(), index)).collect();
         Ok(Surface {
             name: wire.name,
@@ -217,5 +231,26 @@ impl Prompt {
         let wire: Wire = serde_json::from_str(listed.get())?;
         let required = wire.arguments.into_iter().filter(|argument| argument.required).map(|argument| argument.name);
         Ok(Prompt { name: wire.name, required: required.collect(), listed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn surface(tools: usize) -> Result<Surface, SurfaceError> {
+        let many: serde_json::Map<String, Value> = (0..500).map(|number| (format!("p{number}"), json!({}))).collect();
+        let schema = json!({ "type": "object", "properties": { "k".repeat(1000): { "properties": many } } });
+        let tool = |number: usize| json!({ "name": format!("t{number}"), "inputSchema": schema });
+        let json = json!({ "tools": (0..tools).map(tool).collect::<Vec<_>>() }).to_string();
+        assert!(json.len() < 1 << 20, "a deployment may show that much");
+        Surface::read(&RawValue::from_string(json).unwrap())
+    }
+
+    #[test]
+    fn schemas_that_are_too_much_together_are_refused() {
+        assert!(surface(10).is_ok());
+        assert!(matches!(surface(60), Err(SurfaceError::Heavy)));
     }
 }

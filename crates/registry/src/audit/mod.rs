@@ -25,6 +25,9 @@ use tokio::sync::broadcast;
 /// Calls a follower may lag behind before it misses some.
 const FOLLOWED_CALLS: usize = 1024;
 
+/// Longer lines are followed without what was recorded: all of them are kept for whoever lags.
+const LONGEST_FOLLOWED: usize = 16 << 10;
+
 /// The last line: its number and its hash (64 zeros when there is none).
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Head {
@@ -152,6 +155,7 @@ impl AuditLog {
             let link = tail.add(&body)?;
             (link, tail.last_line().filter(|_| followed).map(<[u8]>::to_vec))
         };
+        let line = line.and_then(|line| if line.len() > LONGEST_FOLLOWED { shortened(&line) } else { Some(line) });
         if let Some(call) = line.and_then(|line| recent::call_line(&line)) {
             let _ = self.calls.send(Arc::new(call)); // fails when the last follower just left
         }
@@ -237,4 +241,13 @@ impl AuditLog {
             self.host_event("audit_log_damaged", problem);
         }
     }
+}
+
+/// The line without what was recorded of the call, for people to look at: its hash is that of the whole.
+fn shortened(line: &[u8]) -> Option<Vec<u8>> {
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(line).ok()?;
+    let left_out: Vec<&str> =
+        ["arguments", "result"].into_iter().filter(|name| fields.remove(*name).is_some()).collect();
+    fields.insert("left_out".to_owned(), left_out.into());
+    serde_json::to_vec(&fields).ok()
 }

@@ -272,6 +272,39 @@ async fn followers_see_calls_and_slow_ones_miss_some() {
     assert!(follower.recv().await.is_ok());
 }
 
+/// A thousand of them wait for whoever does not read.
+#[tokio::test]
+async fn what_is_followed_is_short() {
+    let host = fresh();
+    let audit = host.registry.audit();
+    let mut follower = audit.follow();
+    let AuditEvent::Call(event) = call("acme", "prices", "ok") else { unreachable!() };
+    let long = Some(RawValue::from_string(format!("\"{}\"", "x".repeat(100 << 10))).unwrap());
+    audit.append(&AuditEvent::Call(CallEvent { arguments: long, ..event })).unwrap();
+    let seen = follower.recv().await.unwrap();
+    assert!(
+        seen.json.get().len() < 2 << 10 && seen.json.get().contains(r#""left_out":["arguments"]"#),
+        "{}",
+        seen.json
+    );
+    assert!(audit.recent(&filter(Some("acme"), 1)).unwrap()[0].json.get().len() > 100 << 10, "the log has all of it");
+}
+
+/// Lines of calls that end together are written together.
+#[test]
+fn what_was_added_is_written_with_the_first_of_them() {
+    let host = fresh();
+    let audit = host.registry.audit();
+    let first = audit.add(&call("acme", "prices", "ok")).unwrap();
+    let second = audit.add(&call("acme", "prices", "ok")).unwrap();
+    assert_eq!(audit.recent(&filter(Some("acme"), 10)).unwrap().len(), 2, "they are found all the same");
+    audit.write_up_to(first);
+    assert_eq!(audit_lines(host.dir.path()).last().unwrap()["seq"], second);
+    audit.add(&call("acme", "prices", "ok")).unwrap();
+    audit.append(&call("acme", "prices", "ok")).unwrap();
+    assert_eq!(verify(host.dir.path(), None).unwrap().lines, second + 2);
+}
+
 #[test]
 fn a_line_that_a_crash_cut_short_is_cut_off() {
     for torn in [&br#"{"seq":3,"time":"2026"#[..], b"{", b"\0\0\0\0\0\0", b"{\"seq\":3,\0\0\0\n\0\0"] {

@@ -6,7 +6,10 @@ use jsonschema::PatternOptions;
 use serde_json::Value;
 
 /// A compiled schema.
-pub struct Schema(jsonschema::Validator);
+pub struct Schema {
+    validator: jsonschema::Validator,
+    weight: usize,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
@@ -32,22 +35,27 @@ const MOST_VIOLATIONS: usize = 5;
 
 impl Schema {
     pub fn compile(schema: &Value) -> Result<Schema, SchemaError> {
-        cost::check(schema)?;
+        let weight = cost::measure(schema)?;
         let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
         let options = jsonschema::options().with_pattern_options(patterns);
         let validator = options.build(schema).map_err(|error| SchemaError::Invalid(cut(error.to_string())))?;
-        Ok(Schema(validator))
+        Ok(Schema { validator, weight })
+    }
+
+    /// Bytes of all pointers to its parts: what a compiled schema takes of memory grows with them.
+    pub fn weight(&self) -> usize {
+        self.weight
     }
 
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
-        if self.0.is_valid(value) {
+        if self.validator.is_valid(value) {
             return Ok(());
         }
         let violation = |error: jsonschema::ValidationError<'_>| Violation {
             path: error.instance_path().to_string(),
             message: cut(error.masked().to_string()),
         };
-        Err(self.0.iter_errors(value).take(MOST_VIOLATIONS).map(violation).collect())
+        Err(self.validator.iter_errors(value).take(MOST_VIOLATIONS).map(violation).collect())
     }
 }
 
