@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// No case waits longer than this for anything, so that a hang is a failure with a name.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) struct Stage {
     subject: Arc<Subject>,
