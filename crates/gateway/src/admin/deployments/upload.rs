@@ -150,9 +150,7 @@ pub fn fits(registry: &Registry, tenant: &str, upload: Upload) -> Result<Result<
         return Ok(Err(error.hint(hint).changes(&changes)));
     }
     let approval = registry.directory().tenants.get(tenant).is_some_and(|tenant| tenant.approval);
-    // What is deployed and cannot be read cannot be compared either.
-    let damaged = current.is_none() && quarantined();
-    let pending = approval && (damaged || !changes.is_empty());
+    let pending = approval && !changes.is_empty();
     let (surface, layer) = (Box::<RawValue>::default(), lock.layer());
     let new = NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer, surface, pending };
     Ok(Ok(Accepted::New { id, new: Box::new(new) }))
