@@ -1,14 +1,9 @@
 //! Tenants, keys, servers, deployments and sessions: what is asked for is there, at once and after a restart.
 
-use crate::common::{actor, audit_lines, call_key, deploy, deploy_well, fresh, sealed};
+use crate::common::{actor, audit_lines, call_key, code, deploy, deploy_well, fresh, sealed};
 use registry::{
-    Directory, NewDeployment, NewKey, Quota, Registry, RegistryError, Role, Scope, SessionRecord, TenantPatch, Token,
-    token_hash,
+    Directory, NewDeployment, NewKey, Quota, Registry, Role, Scope, SessionRecord, TenantPatch, Token, token_hash,
 };
-
-fn code<T>(result: Result<T, RegistryError>) -> &'static str {
-    result.err().map_or("ok", |error| error.code())
-}
 
 /// The keys' owner for a token, if it is good.
 fn role_of(directory: &Directory, token: &Token) -> Option<(Option<String>, Role)> {
@@ -324,65 +319,6 @@ fn an_upload_is_good_for_one_step() {
     assert_eq!(again(&make("one")), "ok");
     let host = host.reopen();
     assert_eq!(code(host.registry.deploy(&actor(), uploads[1].clone())), "replayed");
-}
-
-#[test]
-fn a_proposal_waits_for_somebody_to_agree() {
-    let host = fresh();
-    let registry = &host.registry;
-    registry.create_tenant(&actor(), "acme").unwrap();
-    let current = || registry.directory().server("acme", "prices").unwrap().current.clone().map(|d| d.id.clone());
-    let first = deploy(registry, "acme", "prices", "one").unwrap();
-    let propose = |source: &str| {
-        let new = sealed(registry, "acme", "prices", source, "", "key", "token");
-        registry.deploy(&actor(), NewDeployment { pending: true, ..new }).unwrap()
-    };
-    let (two, three) = (propose("two"), propose("three"));
-    assert_eq!(current().as_ref(), Some(&first.id));
-    assert_eq!(code(registry.activate(&actor(), "acme", "prices", &two.id)), "conflict");
-    let approve = |id: &str| {
-        let (_, seal) = registry.lock("acme", "prices", id).unwrap();
-        code(registry.approve(&actor(), "acme", "prices", id, &seal))
-    };
-    assert_eq!(approve(&first.id), "conflict", "it does not wait");
-    assert_eq!(approve(&three.id), "ok");
-    assert_eq!(current().as_ref(), Some(&three.id));
-    assert_eq!(approve(&two.id), "replayed", "it was for another step");
-    assert_eq!(approve(&three.id), "conflict");
-}
-
-/// Otherwise whoever may propose could take what was agreed to away from those who want to go back to it.
-#[test]
-fn what_was_agreed_to_does_not_wait_again() {
-    let host = fresh();
-    let registry = &host.registry;
-    registry.create_tenant(&actor(), "acme").unwrap();
-    let current = || registry.directory().server("acme", "prices").unwrap().current.clone().map(|d| d.id.clone());
-    let propose = |source: &str| {
-        let new = sealed(registry, "acme", "prices", source, "", "key", "token");
-        registry.deploy(&actor(), NewDeployment { pending: true, ..new })
-    };
-    let agree = |id: &str| {
-        let (_, seal) = registry.lock("acme", "prices", id).unwrap();
-        registry.approve(&actor(), "acme", "prices", id, &seal).unwrap()
-    };
-    let first = deploy(registry, "acme", "prices", "one").unwrap();
-    let two = propose("two").unwrap();
-    agree(&two.id);
-    let three = propose("three").unwrap();
-    assert_eq!(propose("three").unwrap().id, three.id, "what waits may be proposed for another step");
-    agree(&three.id);
-    let kept = || registry.lock("acme", "prices", &two.id).map(|(lock, seal)| (lock.bytes(), seal.bytes())).unwrap();
-    let before = kept();
-    let refused = propose("two").unwrap_err();
-    assert_eq!((refused.code(), current().as_ref()), ("conflict", Some(&three.id)));
-    assert_eq!(code(propose("one")), "conflict", "nor what needed nobody's agreement");
-    assert!(registry.deployments("acme", "prices").unwrap().iter().all(|deployment| !deployment.pending));
-    assert_eq!(kept(), before, "its lock and its seal are as they were");
-    for earlier in [&two.id, &first.id] {
-        registry.activate(&actor(), "acme", "prices", earlier).unwrap();
-        assert_eq!(current().as_ref(), Some(earlier));
-    }
 }
 
 #[test]

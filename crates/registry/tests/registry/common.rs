@@ -141,3 +141,8 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
     panic!("never: {what}");
 }
+
+/// How a refusal is called; `ok` where there is none.
+pub fn code<T>(result: Result<T, registry::RegistryError>) -> &'static str {
+    result.err().map_or("ok", |error| error.code())
+}

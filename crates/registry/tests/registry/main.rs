@@ -9,6 +9,7 @@ mod kill;
 mod layers;
 mod logs;
 mod opening;
+mod proposals;
 mod rotation;
 mod sealed;
 mod secrets;
