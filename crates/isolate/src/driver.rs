@@ -35,8 +35,8 @@ const LOG_LINE_COST: u64 = 32;
 /// Beyond its CPU budget and a fifth of it the kernel's timer has ended a compartment; after this much, the host does.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// What a process that is forked for a call uses before it begins with it; a good deal less, in fact. Nobody asks the kernel
-/// then, and what a call has used is more than it says itself only beyond this.
+/// More than a process that is forked for a call uses before it begins with it: that was below 0.2 ms, with a tracer attached.
+/// Nobody asks the kernel then, so what a call has used is more than it says itself only beyond this.
 const BEFORE_A_CALL: Duration = Duration::from_micros(500);
 
 /// How often a compartment without a call is looked at, and the CPU time it may have used since the last look: nothing of its

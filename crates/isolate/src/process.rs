@@ -59,7 +59,9 @@ impl Whereabouts {
 
     /// The handle, if the zygote has said by now what it is.
     fn known(&self) -> Option<&Handle> {
+        // Nothing is said of one that nobody has ordered.
         if self.handle.get().is_none()
+            && self.ordered.load(Ordering::SeqCst)
             && let Some(zygote) = self.zygote.upgrade()
         {
             zygote.look();

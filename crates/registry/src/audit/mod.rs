@@ -246,8 +246,9 @@ impl AuditLog {
 /// The line without what was recorded of the call, for people to look at: its hash is that of the whole.
 fn shortened(line: &[u8]) -> Option<Vec<u8>> {
     let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(line).ok()?;
-    let left_out: Vec<&str> =
+    let recorded: Vec<&str> =
         ["arguments", "result"].into_iter().filter(|name| fields.remove(*name).is_some()).collect();
-    fields.insert("left_out".to_owned(), left_out.into());
+    let left_out = fields.entry("left_out").or_insert_with(|| serde_json::json!([]));
+    left_out.as_array_mut()?.extend(recorded.into_iter().map(serde_json::Value::from));
     serde_json::to_vec(&fields).ok()
 }
