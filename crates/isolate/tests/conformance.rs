@@ -91,6 +91,7 @@ fn source(behaviour: Behaviour) -> Bytes {
                case 'burn': for (let i = 0; i < 1e6; i++); return null; \
                case 'log': console.log('five!'); return null; \
                case 'ask': await fetch('https://example.com').catch(() => {}); return null; \
+               case 'log_then_sleep': console.log('five!'); await new Promise(() => {}); \
                case 'ask_then_sleep': await fetch('https://example.com').catch(() => {}); \
                case 'sleep': await new Promise(() => {}); } }"
         }

@@ -201,14 +201,15 @@ impl Child {
     }
 
     /// Waits for the end, which comes at the latest after `wall`, or when the program holds more than `memory` bytes.
-    /// Someone else must read its pipes meanwhile.
+    /// Someone else must read its pipes meanwhile. A program of a tree that has ended by then, and is still being cleared
+    /// away, has ended by itself.
     pub fn watch(&mut self, wall: Duration, memory: u64) -> Result<End, Error> {
         let deadline = Instant::now().checked_add(wall);
         loop {
             let left = deadline.map_or(PERIOD, |end| end.saturating_duration_since(Instant::now()).min(PERIOD));
             let broken = if poll_readable(self.outer.as_raw_fd(), Some(left)).map_err(Error::PidFd)? {
                 return self.wait().map(End::Exited);
-            } else if deadline.is_some_and(|end| Instant::now() >= end) {
+            } else if deadline.is_some_and(|end| Instant::now() >= end && !self.clearing(wall, end)) {
                 End::TooLong
             } else if self.memory() > memory {
                 End::TooLarge
@@ -219,6 +220,11 @@ impl Child {
             self.wait()?;
             return Ok(broken);
         }
+    }
+
+    /// A busy machine may take its time with that.
+    fn clearing(&self, wall: Duration, deadline: Instant) -> bool {
+        !wall.is_zero() && deadline.elapsed() < PATIENCE && self.processes.as_ref().is_some_and(usage::ending)
     }
 
     /// Resident memory of the program in bytes, as the kernel counts it now.

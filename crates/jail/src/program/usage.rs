@@ -48,6 +48,14 @@ pub(super) fn of_all(processes: &OwnedFd, group: Option<&Group>) -> Option<Usage
     (sum.processes > 0).then_some(sum)
 }
 
+/// Whether the first process, which ends with the program, is about to end, or nobody else is left who is not.
+pub(super) fn ending(processes: &OwnedFd) -> bool {
+    let goes_on = |process: &Path| of_threads(process).any(|thread| beginning(&thread.join("stat")).is_some_and(lives));
+    let (first, others): (Vec<_>, Vec<_>) =
+        list(processes).unwrap_or_default().into_iter().partition(|process| process.ends_with("1"));
+    !first.iter().any(|process| goes_on(process)) || !others.iter().any(|process| goes_on(process))
+}
+
 pub(super) fn proportional(processes: &OwnedFd) -> Option<u64> {
     let each = list(processes)?.into_iter().map(|process| match beginning(&process.join("smaps_rollup")) {
         Some(rollup) => number(&rollup, "Pss_Anon:") + number(&rollup, "Pss_Shmem:") + number(&rollup, "SwapPss:"),
@@ -97,6 +105,15 @@ fn beginning(file: &Path) -> Option<String> {
 fn number(text: &str, name: &str) -> u64 {
     let value = text.lines().find_map(|line| line.strip_prefix(name));
     value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Fields 3 and 9: the state, and flags.
+fn lives(stat: String) -> bool {
+    const ENDS: u64 = 4;
+    let mut fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+    let state = fields.next();
+    let flags = fields.nth(5).and_then(|flags| flags.parse::<u64>().ok());
+    !matches!(state, Some("Z" | "X")) && flags.is_some_and(|flags| flags & ENDS == 0)
 }
 
 /// Fields 14 to 17: user and system, of the process with its threads that have ended, and of the children it has waited

@@ -71,13 +71,13 @@ def obey(order):
         return counted()
     if order in ("ask", "ask_then_sleep"):
         ask()
-    if order == "log":
+    if order in ("log", "log_then_sleep"):
         log("five!")
     if order == "burn":
         burn()
     if order == "spin":
         spin()
-    if order in ("sleep", "ask_then_sleep"):
+    if order in ("sleep", "ask_then_sleep", "log_then_sleep"):
         sleep()
     return None
 

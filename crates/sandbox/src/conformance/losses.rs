@@ -1,12 +1,12 @@
 //! Seeds and compartments that are lost through no fault of a caller's.
 
-use super::stage::{Ear, PATIENCE, Stage, ask, call, order, request, run, spawn, until};
+use super::stage::{Ear, Stage, ask, call, cancel, order, request, run, spawn, until};
 use super::{Behaviour, Capability, Case, case};
-use crate::Code;
+use crate::{Answer, Code, Deployment, Pool};
 use policy::Boundary;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use tokio::task::JoinHandle;
 
 pub(super) fn cases() -> Vec<Case> {
     // Those that kill take the neighbour's own along.
@@ -15,7 +15,7 @@ pub(super) fn cases() -> Vec<Case> {
         case!(a_dead_seed_is_replanted),
         kills(case!(killed_seeds_cost_nobody_a_call, Outside)),
         kills(case!(killed_compartments_cost_nobody_a_call, Outside)),
-        kills(case!(a_call_is_tried_again_when_its_compartment_is_killed, Outside)),
+        kills(case!(a_call_is_tried_again_when_its_compartment_is_killed, Outside, Logs)),
         kills(case!(a_call_that_did_something_outside_is_not_tried_again, Outside, HostCalls)),
     ]
 }
@@ -23,6 +23,12 @@ pub(super) fn cases() -> Vec<Case> {
 fn boundaries(stage: &Stage) -> Vec<Boundary> {
     let tenant = stage.has(Capability::Tenant).then_some(Boundary::Tenant);
     [Boundary::Call, Boundary::Session, Boundary::Server].into_iter().chain(tenant).collect()
+}
+
+/// A call in a task of its own, that others can listen to.
+fn obeys(pool: &Arc<Pool>, server: &Arc<Deployment>, what: &'static str, ear: &Arc<Ear>) -> JoinHandle<Answer> {
+    let (pool, server, ear) = (pool.clone(), server.clone(), ear.clone());
+    tokio::spawn(async move { ask(&pool, &server, &order(what), ear).await })
 }
 
 async fn a_dead_seed_is_replanted(stage: Arc<Stage>) {
@@ -69,19 +75,15 @@ async fn killed_compartments_cost_nobody_a_call(stage: Arc<Stage>) {
 
 async fn a_call_is_tried_again_when_its_compartment_is_killed(stage: Arc<Stage>) {
     for boundary in boundaries(&stage) {
-        let (pool, before) = (stage.pool(), stage.wall.calls());
-        let server = stage.server(Behaviour::Sleep).boundary(boundary).deploy();
-        let sleeper = spawn(&pool, &server, request("{}"));
-        until("the call is inside", || stage.wall.calls() > before).await;
-        // A call may be under way before there is a process to kill.
-        let killing = async {
-            while !sleeper.is_finished() && stage.wall.calls() == before + 1 {
-                stage.strike(stage.outside().kill_compartments).await;
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        assert!(tokio::time::timeout(PATIENCE, killing).await.is_ok(), "{boundary:?}: it is not tried again");
-        super::stage::cancel(sleeper).await;
+        let (pool, ear) = (stage.pool(), Arc::new(Ear::default()));
+        let server = stage.server(Behaviour::Obey).boundary(boundary).deploy();
+        let caller = obeys(&pool, &server, "log_then_sleep", &ear);
+        let heard = || ear.log_bytes.load(Ordering::SeqCst);
+        until("it says that it is inside", || heard() > 0).await;
+        let once = heard();
+        stage.strike(stage.outside().kill_compartments).await;
+        until("it says so again", || heard() > once).await;
+        cancel(caller).await;
     }
 }
 
@@ -89,10 +91,7 @@ async fn a_call_that_did_something_outside_is_not_tried_again(stage: Arc<Stage>)
     for boundary in boundaries(&stage) {
         let (pool, ear) = (stage.pool(), Arc::new(Ear::default()));
         let server = stage.server(Behaviour::Obey).boundary(boundary).deploy();
-        let caller = {
-            let (pool, server, ear) = (pool.clone(), server.clone(), ear.clone());
-            tokio::spawn(async move { ask(&pool, &server, &order("ask_then_sleep"), ear).await })
-        };
+        let caller = obeys(&pool, &server, "ask_then_sleep", &ear);
         until("it did something outside", || ear.calls.load(Ordering::SeqCst) == 1).await;
         stage.strike(stage.outside().kill_compartments).await;
         let answer = caller.await.expect("no panic");

@@ -56,7 +56,8 @@ pub enum Behaviour {
     /// Takes memory without end while it initialises.
     HoardAtStart,
     /// Does what `{"do": …}` says: `count`, `spin`, `sleep` as above; `log` logs `five!`, `ask` makes one host call
-    /// and `burn` computes for some ten milliseconds, and all give null; `ask_then_sleep` makes one host call and then waits without end.
+    /// and `burn` computes for some ten milliseconds, and all give null; `ask_then_sleep` and
+    /// `log_then_sleep` do so once and then wait without end.
     Obey,
 }
 

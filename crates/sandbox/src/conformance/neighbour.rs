@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 pub(super) struct Neighbour {
     over: Arc<AtomicBool>,
     stage: Stage,
-    work: JoinHandle<Result<(), String>>,
+    work: JoinHandle<()>,
 }
 
 impl Neighbour {
@@ -18,24 +18,26 @@ impl Neighbour {
     pub(super) async fn start(subject: &Arc<Subject>) -> Neighbour {
         let over = Arc::new(AtomicBool::new(false));
         let stage = Stage::new(subject.clone());
-        let served = stage.neighbour.clone();
+        let news = stage.neighbour.clone();
         let pool = stage.pool();
         let server = stage.server(Behaviour::Count).tenant("neighbour").deploy();
-        let (done, count) = (over.clone(), served.clone());
+        let (done, heard) = (over.clone(), news.clone());
         let work = tokio::spawn(async move {
             // At least one more after the case is over.
             let mut last = false;
             while !last {
                 last = done.load(Ordering::SeqCst);
-                match run(&pool, &server).await {
-                    Ok(text) if text == "1" => count.fetch_add(1, Ordering::SeqCst),
-                    other => return Err(format!("the neighbour expected its own first call, and heard {other:?}")),
-                };
+                let answer = run(&pool, &server).await;
+                if answer.as_deref() != Ok("1") {
+                    let trouble = format!("the neighbour expected its own first call, and heard {answer:?}");
+                    return heard.trouble.set(trouble).expect("it stops at the first");
+                }
+                heard.served.fetch_add(1, Ordering::SeqCst);
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
-            Ok(())
         });
-        super::stage::until("the neighbour works", || served.load(Ordering::SeqCst) > 0 || work.is_finished()).await;
+        super::stage::until("the neighbour works", || news.served.load(Ordering::SeqCst) > 0 || work.is_finished())
+            .await;
         Neighbour { over, stage, work }
     }
 
@@ -50,9 +52,8 @@ impl Neighbour {
     /// looked at as well.
     pub(super) async fn stop(mut self, keeps_seeds: bool) {
         self.over.store(true, Ordering::SeqCst);
-        if let Err(trouble) = (&mut self.work).await.expect("the neighbour does not panic") {
-            panic!("{trouble}");
-        }
+        (&mut self.work).await.expect("the neighbour does not panic");
+        assert_eq!(self.stage.neighbour.trouble.get(), None);
         if keeps_seeds {
             assert_eq!(self.stage.wall.plants(), 1, "the neighbour lost its seed to somebody else's case");
         }

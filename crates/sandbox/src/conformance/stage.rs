@@ -8,8 +8,8 @@ use crate::{
 };
 use bytes::Bytes;
 use policy::{Allowance, Ask, Boundary, Limits, permit};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -19,8 +19,16 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) struct Stage {
     subject: Arc<Subject>,
     pub(super) wall: Arc<Watched>,
-    /// How many calls of the neighbour's were served.
-    pub(super) neighbour: Arc<AtomicUsize>,
+    pub(super) neighbour: Arc<News>,
+}
+
+/// How the neighbour fares.
+#[derive(Default)]
+pub(super) struct News {
+    /// How many of its calls were served.
+    pub(super) served: AtomicUsize,
+    /// Set when it has stopped because one was not.
+    pub(super) trouble: OnceLock<String>,
 }
 
 impl Stage {
@@ -60,9 +68,12 @@ impl Stage {
     /// Does something that takes what the neighbour stands on, and waits until it stands again: more blows than one
     /// within a call are more than a pool promises to survive.
     pub(super) async fn strike(&self, blow: fn()) {
-        let served = self.neighbour.load(Ordering::SeqCst);
+        let News { served, trouble } = &*self.neighbour;
+        let before = served.load(Ordering::SeqCst);
         blow();
-        until("the neighbour is served again", || self.neighbour.load(Ordering::SeqCst) > served + 1).await;
+        let again = || served.load(Ordering::SeqCst) > before + 1;
+        until("the neighbour is served again", || again() || trouble.get().is_some()).await;
+        assert_eq!(trouble.get(), None);
     }
 
     /// Waits until nobody holds a seed or a compartment of this stage any more.

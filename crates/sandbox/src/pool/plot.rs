@@ -39,6 +39,8 @@ pub(super) struct Plot {
     /// How many spares are wanted now: rises when a caller finds none, falls when nobody calls.
     wanted: AtomicUsize,
     growing: AtomicUsize,
+    /// How often the spares were doubted. It changes while they are locked only.
+    doubts: AtomicU64,
     replanting: AtomicBool,
     shared: Mutex<HashMap<Sharer, Arc<Shared>>>,
 }
@@ -95,6 +97,7 @@ impl Plot {
             spares: Mutex::default(),
             wanted: AtomicUsize::new(ground.settings.spares.min(2)),
             growing: AtomicUsize::new(0),
+            doubts: AtomicU64::new(0),
             replanting: AtomicBool::new(false),
             shared: Mutex::default(),
             deployment,
@@ -148,13 +151,18 @@ impl Plot {
     async fn take_spare(self: &Arc<Plot>, seat: &Seat) -> Result<Arc<dyn Compartment>, Failure> {
         // Asked first, because spares die with their seed.
         let seed = self.seed(Some(seat)).await?;
-        let spare = lock(&self.spares).pop_front();
-        if let Some(spare) = spare {
-            return Ok(spare);
+        while let Some(spare) = self.next_spare() {
+            if spare.alive() {
+                return Ok(spare);
+            }
         }
         let wanted = self.wanted.load(Ordering::Relaxed);
         self.wanted.store((wanted * 2).min(self.ground.settings.spares), Ordering::Relaxed);
         self.grow(&*seed, Growth::OneCall).await
+    }
+
+    fn next_spare(&self) -> Option<Arc<dyn Compartment>> {
+        lock(&self.spares).pop_front()
     }
 
     async fn join(&self, sharer: Sharer, seat: &Seat) -> Result<Arc<dyn Compartment>, Failure> {
@@ -208,9 +216,12 @@ impl Plot {
         done
     }
 
-    /// What took one compartment may have taken all that waited beside it, and a caller must not try them one by one.
+    /// What took one compartment may have taken all that waited or grew beside it, and a caller must not try them one by
+    /// one.
     pub(super) fn doubt_spares(&self) {
-        lock(&self.spares).clear();
+        let mut spares = lock(&self.spares);
+        self.doubts.fetch_add(1, Ordering::Relaxed);
+        spares.clear();
     }
 
     /// After a call: the used compartment goes, and spares are grown for the next callers, off the path of this one.
@@ -241,16 +252,18 @@ impl Plot {
             if !missing() {
                 return;
             }
+            let doubts = self.doubts.load(Ordering::Relaxed);
             // The next caller grows its own and hears the reason if it is still there.
             let Ok(spare) = self.grow(&*seed, Growth::Spare).await else { return };
-            self.keep(spare);
+            self.keep(spare, doubts);
         }
     }
 
-    /// Keeps a spare unless others who grew meanwhile were enough.
-    fn keep(&self, spare: Arc<dyn Compartment>) {
+    /// Keeps a spare unless others who grew meanwhile were enough, or spares were doubted since it began to grow.
+    fn keep(&self, spare: Arc<dyn Compartment>, doubts: u64) {
         let mut spares = lock(&self.spares);
-        if spares.len() < self.wanted.load(Ordering::Relaxed) {
+        let trusted = self.doubts.load(Ordering::Relaxed) == doubts;
+        if trusted && spares.len() < self.wanted.load(Ordering::Relaxed) {
             spares.push_back(spare);
         }
     }
@@ -271,7 +284,7 @@ impl Plot {
         {
             return Err(trouble.failure.clone());
         }
-        lock(&self.spares).clear();
+        self.doubt_spares();
         match self.meanwhile(seat, self.plant()).await {
             Ok(seed) => {
                 *planted = Planted { seed: Some(seed.clone()), trouble: None };
