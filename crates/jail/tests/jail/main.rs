@@ -85,6 +85,7 @@ const CASES: &[Case] = cases![
     BOTH tree_attacks::have_a_network_with_nobody_in_it,
     BOTH trees::are_reached_through_the_host_alone,
     BOTH trees::are_ended_whoever_has_their_sockets,
+    BOTH trees::have_ended_by_themselves_before_they_are_cleared_away,
     BOTH tree_bounds::cannot_multiply_without_bound,
     BOTH tree_bounds::end_when_they_take_too_much_memory,
     BOTH tree_bounds::are_measured_as_a_whole,

@@ -264,6 +264,43 @@ pub fn are_ended_whoever_has_their_sockets() {
     assert!(child.sockets().is_none());
 }
 
+/// A busy machine may take its time to clear away what has ended; here the first process is held up.
+pub fn have_ended_by_themselves_before_they_are_cleared_away() {
+    let ground = Ground::new();
+    let signal = |pid: i32, signal| {
+        // SAFETY: takes numbers only; nobody has collected the process, so the number is its own.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    };
+    let held_up = |script: &str| {
+        let mut child = ground.python(script);
+        await_word(&mut child, "here");
+        let [outer] = children(std::process::id() as i32)[..] else { panic!("one process") };
+        let [init] = children(outer)[..] else { panic!("one first process") };
+        signal(init, libc::SIGSTOP);
+        (child, init)
+    };
+
+    let (mut child, init) = held_up("print('here', flush=True); input(); raise SystemExit(7)");
+    writeln!(child.stdin.take().expect("stdin")).expect("a word");
+    // The end of its output is the first sign of its end.
+    child.stdout.take().expect("stdout").read_to_end(&mut Vec::new()).expect("silence");
+    let end = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| child.watch(Duration::from_millis(50), u64::MAX).expect("an end"));
+        std::thread::sleep(Duration::from_millis(300));
+        signal(init, libc::SIGCONT);
+        watch.join().expect("no panic")
+    });
+    assert!(matches!(end, End::Exited(exit) if exit.code == Some(7)), "{end:?}");
+
+    let script = "import os, threading, time; print('here', flush=True); input(); os.close(1); \
+                  threading.Thread(target=time.sleep, args=(3600,)).start()";
+    let (mut child, init) = held_up(script);
+    writeln!(child.stdin.take().expect("stdin")).expect("a word");
+    child.stdout.take().expect("stdout").read_to_end(&mut Vec::new()).expect("silence");
+    signal(init, libc::SIGCONT);
+    assert_eq!(child.watch(Duration::from_millis(50), u64::MAX).expect("an end"), End::TooLong, "it goes on");
+}
+
 fn connect(child: &Child, port: u16) -> TcpStream {
     let sockets = child.sockets().expect("a network");
     let socket = sockets.get(Ipv4Addr::LOCALHOST.into()).expect("a socket");

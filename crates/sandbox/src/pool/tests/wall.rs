@@ -41,6 +41,8 @@ pub(super) struct Seen {
     pub(super) planting: AtomicUsize,
     pub(super) most_planting: AtomicUsize,
     pub(super) planted: AtomicUsize,
+    /// Each took all compartments there were.
+    pub(super) blows: AtomicUsize,
     /// Compartments that are to be found ended when they are next looked at.
     pub(super) to_end: AtomicUsize,
 }
@@ -124,9 +126,10 @@ impl Seed for Bed {
         Box::pin(async move {
             rise(&self.seen.growing, &self.seen.most_growing);
             let _lowered = Lowered(&self.seen.growing);
-            tokio::time::sleep(self.grow).await;
             let (work, seen) = (self.work, self.seen.clone());
-            Ok(Arc::new(Carton { work, seen, began: Mutex::default(), over: AtomicBool::new(false) })
+            let blows = seen.blows.load(Ordering::SeqCst);
+            tokio::time::sleep(self.grow).await;
+            Ok(Arc::new(Carton { work, seen, blows, began: Mutex::default(), over: AtomicBool::new(false) })
                 as Arc<dyn Compartment>)
         })
     }
@@ -143,8 +146,16 @@ impl Seed for Bed {
 struct Carton {
     work: Work,
     seen: Arc<Seen>,
+    /// How many there had been when it began to grow.
+    blows: usize,
     began: Mutex<Option<Instant>>,
     over: AtomicBool,
+}
+
+impl Carton {
+    fn stands(&self) -> bool {
+        self.seen.blows.load(Ordering::SeqCst) == self.blows
+    }
 }
 
 impl Compartment for Carton {
@@ -176,7 +187,7 @@ impl Compartment for Carton {
             }
             usage.cpu_us = self.cpu_time().unwrap_or_default().as_micros() as u64;
             usage.log_bytes = 1;
-            if matches!(self.work, Work::Lose(_) | Work::ConnectAndLose(_)) {
+            if matches!(self.work, Work::Lose(_) | Work::ConnectAndLose(_)) || !self.stands() {
                 return (Err(Failure::new(Code::CompartmentLost, "lost")), usage);
             }
             (Ok(Bytes::from_static(b"1")), usage)
@@ -188,7 +199,7 @@ impl Compartment for Carton {
         if self.seen.to_end.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
             self.over.store(true, Ordering::SeqCst);
         }
-        !self.over.load(Ordering::SeqCst)
+        self.stands() && !self.over.load(Ordering::SeqCst)
     }
 
     fn ended(&self) -> Option<Code> {
