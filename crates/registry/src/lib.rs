@@ -35,7 +35,7 @@ mod tenants;
 mod token;
 mod vault;
 
-pub use audit::{AuditError, AuditHealth, AuditLog, CallFilter, CallLine, Head, Verified, VerifyError, verify};
+pub use audit::{AuditError, AuditHealth, AuditLog, CallFilter, CallLine, Head, Recent, Verified, VerifyError, verify};
 pub use clock::{now, rfc3339_now};
 pub use error::{Cause, Holder, OpenError, RegistryError};
 pub use logs::{ToolLine, ToolLogs};

@@ -13,7 +13,7 @@ use crate::auth::Caller;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use registry::{AuditError, CallFilter, CallLine, Registry, RegistryError, Role};
+use registry::{AuditError, CallFilter, CallLine, Recent, Registry, RegistryError, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -23,7 +23,8 @@ use utoipa::{IntoParams, ToSchema};
 /// Calls shown before what is followed, unless the caller says otherwise.
 const BEFORE_FOLLOWING: usize = 10;
 
-/// The log is read backwards in pieces, as far as needed and no further than this; a page may then be short.
+/// The log is read backwards in pieces, as far as needed and no further than this, or than one search goes; a page may
+/// then be short, or empty, and is not the last.
 const PIECE: usize = 50;
 const FARTHEST: usize = 2000;
 
@@ -110,7 +111,7 @@ pub struct CallPage {
     /// Newest first.
     #[schema(value_type = Vec<CallView>)]
     calls: Vec<Shown>,
-    /// `cursor` of the next page.
+    /// `cursor` of the next page. A page may have few calls, or none, and still not be the last.
     next: Option<String>,
 }
 
@@ -224,10 +225,9 @@ impl Look {
         let mut bytes = 0;
         let mut filter = CallFilter { limit: PIECE, before_seq: before, ..self.filter.clone() };
         for _ in 0..FARTHEST / PIECE {
-            let lines = registry.audit().recent(&filter).map_err(unreadable)?;
-            let exhausted = lines.len() < PIECE;
-            for line in lines {
-                filter.before_seq = Some(line.seq);
+            let Recent { calls, next } = registry.audit().recent(&filter).map_err(unreadable)?;
+            let cut_short = calls.len() < PIECE;
+            for line in calls {
                 if !self.caller.may_use_server(&line.server) {
                     continue;
                 }
@@ -238,8 +238,9 @@ impl Look {
                 bytes += line.json.get().len();
                 found.push(line);
             }
-            if exhausted {
-                return Ok((found, None));
+            filter.before_seq = next;
+            if next.is_none() || cut_short {
+                break;
             }
         }
         Ok((found, filter.before_seq))

@@ -244,7 +244,7 @@ fn a_hostile_result_stays_a_result() {
         assert!(promised.result()["content"][0]["text"].as_str().unwrap().contains("output schema"));
         // The log does not call it good, and knows it by the receipt's name for it.
         let filter = registry::CallFilter { tenant: Some(tenant.name.clone()), limit: 1, ..Default::default() };
-        let newest = tenant.app.registry().audit().recent(&filter).unwrap().remove(0);
+        let newest = tenant.app.registry().audit().recent(&filter).unwrap().calls.remove(0);
         assert_eq!((newest.tenant.as_str(), newest.outcome.as_str()), (tenant.name.as_str(), "tool_error"));
         let line: serde_json::Value = serde_json::from_str(newest.json.get()).unwrap();
         assert_eq!(line["call"], promised.result()["_meta"]["bulkhead/receipt"]["call"]);

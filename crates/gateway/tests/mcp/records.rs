@@ -15,7 +15,7 @@ const SOURCE: &str = r#"export default { tools: {
 /// The tenant's calls, oldest first.
 pub fn lines(tenant: &Tenant) -> Vec<Value> {
     let filter = CallFilter { tenant: Some(tenant.name.clone()), limit: 1000, ..CallFilter::default() };
-    let calls = tenant.app.registry().audit().recent(&filter).unwrap();
+    let calls = tenant.app.registry().audit().recent(&filter).unwrap().calls;
     calls.iter().rev().map(|call| serde_json::from_str(call.json.get()).unwrap()).collect()
 }
 

@@ -53,7 +53,7 @@ fn a_token_calls_what_it_is_for_and_goes_no_further() {
         let text = told.result()["content"][0]["text"].as_str().unwrap();
         assert!(!text.contains(&good[..20]) && !text.contains("ann"), "the code sees neither: {text}");
         let filter = CallFilter { limit: 1, ..CallFilter::default() };
-        let line = running.app.registry().audit().recent(&filter).unwrap().remove(0);
+        let line = running.app.registry().audit().recent(&filter).unwrap().calls.remove(0);
         assert_eq!((line.caller.as_str(), line.outcome.as_str()), ("oauth:ann", "ok"));
 
         let elsewhere = format!("{base}/acme/other/mcp");

@@ -8,6 +8,7 @@ mod tail;
 mod verify;
 
 pub(crate) use line::Link;
+pub use recent::Recent;
 pub(crate) use tail::Bounds;
 pub use verify::{Verified, VerifyError, verify};
 
@@ -176,8 +177,9 @@ impl AuditLog {
         Ok(seq)
     }
 
-    /// Calls, newest first. May read much of the log, so not for the threads of an executor.
-    pub fn recent(&self, filter: &CallFilter) -> Result<Vec<CallLine>, AuditError> {
+    /// Calls, newest first. May read much of the log, so not for the threads of an executor. One search does not read all
+    /// of a great log: then it says where to go on.
+    pub fn recent(&self, filter: &CallFilter) -> Result<Recent, AuditError> {
         let mut search = Search::new(filter);
         {
             let tail = locked(&self.tail);

@@ -3,6 +3,9 @@
 //! A tenant's calls may lie far back among those of others, so the text is searched in blocks for what every line of it
 //! must contain, and only lines that have it are parsed. A name may have been another tenant's before: the search for a
 //! tenant's calls ends at the line that says that it was created.
+//!
+//! No search reads for ever: one that has read enough says where it stopped, and the next goes on there. Lines are in the
+//! order of their numbers, so that place is found without reading what comes after it.
 
 use super::line::LONGEST_LINE;
 use super::{CallFilter, CallLine, segment};
@@ -16,20 +19,39 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const BLOCK: u64 = 1 << 20;
-/// No question reads more of the log than this.
+/// Enough to find a line's end, mostly.
+const PROBE: u64 = 8 << 10;
+/// No search reads more of the log than this.
 const FARTHEST: u64 = 1 << 30;
 /// Nor looks into more lines.
 const MOST_PARSED: usize = 200_000;
 const MOST_CALLS: usize = 1000;
+/// What every line begins with. Nothing in a line has a line break.
+const BEGINNING: &[u8] = br#"{"seq":"#;
+/// With a number of 64 bits and what follows it.
+const LONGEST_BEGINNING: usize = BEGINNING.len() + 21;
+
+/// What a search has found.
+#[derive(Debug, Default)]
+pub struct Recent {
+    /// Newest first.
+    pub calls: Vec<CallLine>,
+    /// The number before which to go on; none when nothing is left to be looked at.
+    pub next: Option<u64>,
+}
 
 pub(crate) struct Search<'a> {
     filter: &'a CallFilter,
     needle: FinderRev<'static>,
     limit: usize,
-    parsed: usize,
+    /// What it may still read, in bytes, and look into, in lines.
+    bytes_left: u64,
+    lines_left: usize,
     found: Vec<CallLine>,
     /// Lines from here on were seen already.
     below: u64,
+    /// The oldest line that was looked at.
+    reached: Option<u64>,
     /// The tenant was created here. Whatever is older is of another one with its name.
     ended: bool,
 }
@@ -45,28 +67,34 @@ impl<'a> Search<'a> {
             filter,
             needle: FinderRev::new(needle.as_bytes()).into_owned(),
             limit: filter.limit.min(MOST_CALLS),
-            parsed: 0,
+            bytes_left: FARTHEST,
+            lines_left: MOST_PARSED,
             found: Vec::new(),
             below: filter.before_seq.unwrap_or(u64::MAX),
+            reached: None,
             ended: false,
         }
     }
 
     fn enough(&self) -> bool {
-        self.ended || self.found.len() >= self.limit || self.parsed >= MOST_PARSED
+        self.ended || self.found.len() >= self.limit || self.lines_left == 0
     }
 
     /// Takes whole lines, the newest at the end.
     pub(crate) fn lines(&mut self, text: &[u8]) {
         let mut end = text.len();
         while !self.enough() {
-            let Some(at) = self.needle.rfind(&text[..end]) else { return };
+            let Some(at) = self.needle.rfind(&text[..end]) else {
+                end = 0;
+                break;
+            };
             let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
             let stop = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline);
-            self.parsed += 1;
+            self.lines_left -= 1;
             self.line(&text[start..stop]);
             end = start;
         }
+        self.reached = number_of(&text[end..]).or(self.reached);
     }
 
     fn line(&mut self, line: &[u8]) {
@@ -83,50 +111,56 @@ impl<'a> Search<'a> {
         }
     }
 
-    pub(crate) fn files(mut self, dir: &Path) -> io::Result<Vec<CallLine>> {
-        let mut budget = FARTHEST;
+    pub(crate) fn files(mut self, dir: &Path) -> io::Result<Recent> {
+        let mut left = 0;
         for number in segment::list(dir)?.into_iter().rev() {
-            if self.enough() || budget == 0 {
+            if left > 0 || self.enough() {
                 break;
             }
             let file = File::open(segment::path(dir, number))?;
-            let mut length = file.metadata()?.len();
-            if self.begins_later(&file, length)? {
-                continue;
-            }
-            self.file(&file, &mut length, &mut budget)?;
+            let end = self.end_in(&file)?;
+            left = self.file(&file, end)?;
         }
-        Ok(self.found)
+        let stopped = !self.ended && (left > 0 || self.enough());
+        let before = self.filter.before_seq.unwrap_or(u64::MAX);
+        // One that gets nowhere must not be gone on with for ever.
+        let next = self.reached.filter(|reached| stopped && *reached < before);
+        Ok(Recent { calls: self.found, next })
     }
 
-    /// Whether everything in a file comes after what is looked for. That a tenant was created in there is not noticed then:
-    /// who goes on before a number must have been given that number's call for the same tenant.
-    fn begins_later(&self, file: &File, length: u64) -> io::Result<bool> {
+    /// Where to begin in a file: behind the last line that comes before what was seen already. That a tenant was created
+    /// behind it is not noticed then: who goes on before a number must have been given it by a search for the same tenant.
+    fn end_in(&self, file: &File) -> io::Result<u64> {
+        let length = file.metadata()?.len();
         if self.below == u64::MAX {
-            return Ok(false);
+            return Ok(length);
         }
-        let mut start = [0; 32];
-        let start = &mut start[..(length as usize).min(32)];
-        file.read_exact_at(start, 0)?;
-        let digits = start.strip_prefix(br#"{"seq":"#).unwrap_or_default();
-        let digits = &digits[..digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(0)];
-        let first: Option<u64> = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-        Ok(first.is_some_and(|first| first >= self.below))
+        // All lines that begin before `low` are looked for, none that begins at `high` or later is.
+        let (mut low, mut high) = (0, length);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match next_line(file, middle, high)? {
+                Some((start, number)) if number < self.below => low = start + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(next_line(file, high, length)?.map_or(length, |(start, _)| start))
     }
 
-    fn file(&mut self, file: &File, end: &mut u64, budget: &mut u64) -> io::Result<()> {
+    /// Reads from `end` to the beginning, and gives how much of that is left.
+    fn file(&mut self, file: &File, mut end: u64) -> io::Result<u64> {
         // The end of a line that begins in the block before.
         let mut carry: Vec<u8> = Vec::new();
         let mut text = Vec::new();
-        while *end > 0 && *budget > 0 && !self.enough() {
-            let size = BLOCK.min(*end);
-            *end -= size;
-            *budget = budget.saturating_sub(size);
+        while end > 0 && self.bytes_left > 0 && !self.enough() {
+            let size = BLOCK.min(end);
+            end -= size;
+            self.bytes_left = self.bytes_left.saturating_sub(size);
             text.clear();
             text.resize(size as usize, 0);
-            file.read_exact_at(&mut text, *end)?;
+            file.read_exact_at(&mut text, end)?;
             text.append(&mut carry);
-            let whole = match *end {
+            let whole = match end {
                 0 => 0,
                 _ => memchr::memchr(b'\n', &text).map_or(text.len(), |newline| newline + 1),
             };
@@ -136,8 +170,47 @@ impl<'a> Search<'a> {
                 carry.clear(); // no line of ours; what is left of it will not parse either
             }
         }
-        Ok(())
+        Ok(end)
     }
+}
+
+/// The first line that begins at `from` or later and before `to`, and its number. What is no line of ours is passed over.
+fn next_line(file: &File, from: u64, to: u64) -> io::Result<Option<(u64, u64)>> {
+    let mut text = Vec::new();
+    let mut at = from.saturating_sub(1);
+    while at < to {
+        text.clear();
+        text.resize(PROBE as usize + LONGEST_BEGINNING, 0);
+        let read = read_up_to(file, &mut text, at)?;
+        let text = &text[..read];
+        let begins = (at == 0).then_some(0).filter(|_| from == 0);
+        let breaks = memchr::memchr_iter(b'\n', text).map(|newline| newline + 1);
+        for start in begins.into_iter().chain(breaks) {
+            let (place, number) = (at + start as u64, number_of(&text[start..]));
+            if let Some(number) = number.filter(|_| place < to) {
+                return Ok(Some((place, number)));
+            }
+        }
+        at += PROBE;
+    }
+    Ok(None)
+}
+
+fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], at + filled as u64)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+fn number_of(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(BEGINNING)?;
+    let digits = &digits[..digits.iter().take(21).position(|byte| !byte.is_ascii_digit())?];
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// None if a line is not that of a call.
@@ -188,4 +261,89 @@ fn creates(line: &[u8], name: &str) -> bool {
     serde_json::from_slice(line).is_ok_and(|fields: Fields| {
         fields.kind == "change" && fields.action == "tenant.create" && fields.tenant == name
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of every length, most of them another tenant's, some damaged, in several files.
+    fn log(dir: &Path) -> Vec<u64> {
+        let mut of_acme = Vec::new();
+        let mut seq = 0;
+        for number in 1..=3 {
+            let mut text = String::new();
+            for _ in 0..200 {
+                seq += 1;
+                let tenant = if seq % 7 == 0 { "acme" } else { "other" };
+                let name = "x".repeat(if seq % 50 == 0 { 3 * PROBE as usize } else { (seq * 37 % 900) as usize });
+                if seq % 31 == 0 {
+                    text += "damaged {\"seq\":1,\n";
+                }
+                text += &format!(
+                    r#"{{"seq":{seq},"kind":"call","tenant":"{tenant}","server":"s","caller":"c","name":"{name}","outcome":"ok"}}"#
+                );
+                text += "\n";
+                of_acme.extend((tenant == "acme").then_some(seq));
+            }
+            std::fs::write(segment::path(dir, number), text).unwrap();
+        }
+        of_acme.reverse();
+        of_acme
+    }
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let dir = std::env::temp_dir().join(format!("registry-recent-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    /// All that is found by searches that go on where the one before has stopped, and how many there were.
+    fn gather(dir: &Path, limit: usize, bound: impl Fn(&mut Search)) -> (Vec<u64>, usize) {
+        let mut filter = CallFilter { tenant: Some("acme".to_owned()), limit, ..CallFilter::default() };
+        let mut found = Vec::new();
+        for searches in 1..1000 {
+            let mut search = Search::new(&filter);
+            bound(&mut search);
+            let Recent { calls, next } = search.files(dir).unwrap();
+            found.extend(calls.iter().map(|call| call.seq));
+            filter.before_seq = next;
+            if next.is_none() {
+                return (found, searches);
+            }
+        }
+        panic!("it goes on for ever");
+    }
+
+    #[test]
+    fn what_was_too_much_for_one_search_is_found_by_the_next() {
+        let dir = folder("next");
+        let of_acme = log(&dir);
+        assert_eq!(gather(&dir, 1000, |_| {}), (of_acme.clone(), 1));
+        let (found, searches) = gather(&dir, 4, |_| {});
+        assert_eq!((found, searches), (of_acme.clone(), of_acme.len() / 4 + 1));
+        assert_eq!(gather(&dir, 1000, |search| search.lines_left = 3).0, of_acme);
+        assert_eq!(gather(&dir, 1000, |search| search.bytes_left = 1), (of_acme, 3));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn it_begins_where_it_is_told_to() {
+        let dir = folder("begin");
+        log(&dir);
+        for below in 1..=601 {
+            let filter = CallFilter { before_seq: Some(below), ..CallFilter::default() };
+            let search = Search::new(&filter);
+            let mut last = 0;
+            for number in 1..=3 {
+                let file = File::open(segment::path(&dir, number)).unwrap();
+                let mut text = vec![0; search.end_in(&file).unwrap() as usize];
+                file.read_exact_at(&mut text, 0).unwrap();
+                assert!(text.is_empty() || text.ends_with(b"\n"), "whole lines");
+                last = text.split(|byte| *byte == b'\n').filter_map(number_of).last().unwrap_or(last);
+            }
+            assert_eq!(last, below - 1);
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

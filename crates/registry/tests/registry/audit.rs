@@ -171,25 +171,25 @@ fn recent_calls_come_newest_first_from_all_segments() {
     }
     // Call n has number n + 2: the operator's key came first.
     let of_acme: Vec<u64> = (0..300).filter(|n| n % 3 == 0).map(|n| n + 2).rev().collect();
-    assert_eq!(seqs(&audit.recent(&filter(Some("acme"), 1000)).unwrap()), of_acme);
-    assert_eq!(seqs(&audit.recent(&filter(Some("acme"), 5)).unwrap()), of_acme[..5]);
-    assert_eq!(seqs(&audit.recent(&filter(None, 3)).unwrap()), [301, 300, 299]);
-    assert_eq!(audit.recent(&filter(None, 9999)).unwrap().len(), 300);
-    assert_eq!(audit.recent(&filter(Some("nobody"), 9)).unwrap().len(), 0);
-    assert_eq!(audit.recent(&filter(Some("\""), 9)).unwrap().len(), 0);
+    assert_eq!(seqs(&audit.recent(&filter(Some("acme"), 1000)).unwrap().calls), of_acme);
+    assert_eq!(seqs(&audit.recent(&filter(Some("acme"), 5)).unwrap().calls), of_acme[..5]);
+    assert_eq!(seqs(&audit.recent(&filter(None, 3)).unwrap().calls), [301, 300, 299]);
+    assert_eq!(audit.recent(&filter(None, 9999)).unwrap().calls.len(), 300);
+    assert_eq!(audit.recent(&filter(Some("nobody"), 9)).unwrap().calls.len(), 0);
+    assert_eq!(audit.recent(&filter(Some("\""), 9)).unwrap().calls.len(), 0);
     let page = CallFilter { before_seq: Some(of_acme[4]), ..filter(Some("acme"), 3) };
-    assert_eq!(seqs(&audit.recent(&page).unwrap()), of_acme[5..8]);
+    assert_eq!(seqs(&audit.recent(&page).unwrap().calls), of_acme[5..8]);
     let first = CallFilter { before_seq: Some(3), ..filter(None, 10) };
-    assert_eq!(seqs(&audit.recent(&first).unwrap()), [2]);
+    assert_eq!(seqs(&audit.recent(&first).unwrap().calls), [2]);
     let failed = CallFilter {
         outcome: Some("cpu_limit".to_owned()),
         server: Some("s1".to_owned()),
         ..filter(Some("other"), 1000)
     };
     let expected: Vec<u64> = (0..300).filter(|n| n % 3 == 2 && n % 7 == 0 && n % 2 == 1).map(|n| n + 2).rev().collect();
-    assert_eq!(seqs(&audit.recent(&failed).unwrap()), expected);
+    assert_eq!(seqs(&audit.recent(&failed).unwrap().calls), expected);
     let mine = CallFilter { caller: Some("key-of-somebody-else".to_owned()), ..filter(None, 10) };
-    assert_eq!(audit.recent(&mine).unwrap().len(), 0);
+    assert_eq!(audit.recent(&mine).unwrap().calls.len(), 0);
 }
 
 #[test]
@@ -203,11 +203,11 @@ fn recent_calls_with_long_records_are_found_across_blocks() {
         let AuditEvent::Call(event) = call("acme", "prices", "ok") else { unreachable!() };
         audit.append(&AuditEvent::Call(CallEvent { arguments, ..event })).unwrap();
     }
-    let found = audit.recent(&filter(Some("acme"), 10)).unwrap();
+    let found = audit.recent(&filter(Some("acme"), 10)).unwrap().calls;
     assert_eq!(seqs(&found), (2..10).rev().collect::<Vec<_>>());
     let value: serde_json::Value = serde_json::from_str(found[0].json.get()).unwrap();
     assert_eq!(value["arguments"][0], 7);
-    assert_eq!(audit.recent(&filter(Some("other"), 10)).unwrap().len(), 0);
+    assert_eq!(audit.recent(&filter(Some("other"), 10)).unwrap().calls.len(), 0);
 }
 
 /// A name that was given to somebody else does not show what was called under it before.
@@ -221,17 +221,17 @@ fn a_tenant_made_anew_does_not_see_older_calls_of_its_name() {
         let calls = |count: usize| (0..count).for_each(|_| audit.append(&call("acme", "prices", "ok")).unwrap());
         registry.create_tenant(&actor(), "acme").unwrap();
         calls(30);
-        let before = seqs(&audit.recent(&filter(Some("acme"), 1)).unwrap())[0];
+        let before = seqs(&audit.recent(&filter(Some("acme"), 1)).unwrap().calls)[0];
         registry.delete_tenant(&actor(), "acme").unwrap();
         registry.create_tenant(&actor(), "acme").unwrap();
-        assert_eq!(audit.recent(&filter(Some("acme"), 100)).unwrap().len(), 0, "nothing of the other one");
+        assert_eq!(audit.recent(&filter(Some("acme"), 100)).unwrap().calls.len(), 0, "nothing of the other one");
         registry.create_tenant(&actor(), "acme-2").unwrap();
         calls(40);
-        let found = seqs(&audit.recent(&filter(Some("acme"), 100)).unwrap());
+        let found = seqs(&audit.recent(&filter(Some("acme"), 100)).unwrap().calls);
         assert!(found.len() == 40 && found.iter().all(|seq| *seq > before + 2), "{found:?}");
         let page = CallFilter { before_seq: Some(found[9]), ..filter(Some("acme"), 100) };
-        assert_eq!(seqs(&audit.recent(&page).unwrap()), found[10..]);
-        assert_eq!(audit.recent(&filter(None, 100)).unwrap().len(), 70, "who asks for all gets all");
+        assert_eq!(seqs(&audit.recent(&page).unwrap().calls), found[10..]);
+        assert_eq!(audit.recent(&filter(None, 100)).unwrap().calls.len(), 70, "who asks for all gets all");
     }
 }
 
@@ -252,7 +252,7 @@ fn a_call_that_talks_of_a_new_tenant_ends_no_search() {
     // Nor does a line of the host's that names another tenant, or has the text somewhere inside.
     host.registry.create_tenant(&actor(), "acme-2").unwrap();
     audit.append(&AuditEvent::Host { what: text.to_owned(), detail: text.to_owned() }).unwrap();
-    assert_eq!(audit.recent(&filter(Some("acme"), 100)).unwrap().len(), 2);
+    assert_eq!(audit.recent(&filter(Some("acme"), 100)).unwrap().calls.len(), 2);
 }
 
 #[tokio::test]
@@ -285,7 +285,10 @@ async fn what_is_followed_is_short() {
     let seen = follower.recv().await.unwrap();
     let short = seen.json.get();
     assert!(short.len() < 2 << 10 && short.contains(r#""left_out":["result","arguments"]"#), "{short}");
-    assert!(audit.recent(&filter(Some("acme"), 1)).unwrap()[0].json.get().len() > 100 << 10, "the log has all of it");
+    assert!(
+        audit.recent(&filter(Some("acme"), 1)).unwrap().calls[0].json.get().len() > 100 << 10,
+        "the log has all of it"
+    );
 }
 
 /// Lines of calls that end together are written together.
@@ -295,7 +298,7 @@ fn what_was_added_is_written_with_the_first_of_them() {
     let audit = host.registry.audit();
     let first = audit.add(&call("acme", "prices", "ok")).unwrap();
     let second = audit.add(&call("acme", "prices", "ok")).unwrap();
-    assert_eq!(audit.recent(&filter(Some("acme"), 10)).unwrap().len(), 2, "they are found all the same");
+    assert_eq!(audit.recent(&filter(Some("acme"), 10)).unwrap().calls.len(), 2, "they are found all the same");
     audit.write_up_to(first);
     assert_eq!(audit_lines(host.dir.path()).last().unwrap()["seq"], second);
     audit.add(&call("acme", "prices", "ok")).unwrap();
@@ -346,7 +349,7 @@ fn damaged(damage: impl FnOnce(&Path), said: &str) {
     for _ in 0..30 {
         registry.audit().append(&call("acme", "prices", "ok")).unwrap();
     }
-    assert_eq!(registry.audit().recent(&filter(None, 30)).unwrap().len(), 30);
+    assert_eq!(registry.audit().recent(&filter(None, 30)).unwrap().calls.len(), 30);
     drop(registry);
     let text: String = segments(dir.path()).iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     assert_eq!(text.matches("audit_log_damaged").count(), 1);
@@ -413,7 +416,7 @@ fn a_segment_taken_away_from_a_running_host_is_noticed() {
     fs::remove_file(last_file(host.dir.path())).unwrap();
     eventually("it is noticed", || !host.registry.health().problems.is_empty());
     host.registry.audit().append(&call("acme", "prices", "ok")).unwrap();
-    assert_eq!(host.registry.audit().recent(&filter(None, 10)).unwrap().len(), 1);
+    assert_eq!(host.registry.audit().recent(&filter(None, 10)).unwrap().calls.len(), 1);
     let dir = host.stop();
     assert_eq!(broken(dir.path()), "00000001.log, line 0: the file is missing");
 }

@@ -87,7 +87,7 @@ fn on_a_full_disk() {
     }
     let health = registry.audit().health();
     assert_eq!((health.waiting, health.refused), (500, 1), "{health:?}");
-    let newest = registry.audit().recent(&CallFilter { limit: 1, ..CallFilter::default() }).unwrap();
+    let newest = registry.audit().recent(&CallFilter { limit: 1, ..CallFilter::default() }).unwrap().calls;
     assert_eq!(newest[0].outcome, format!("o{}", kept - 1), "what waits is seen");
     verify(&dir, None).unwrap();
     for _ in 0..1000 {
