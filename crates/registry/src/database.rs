@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003_secrets.sql"),
     include_str!("../migrations/0004_layers.sql"),
+    include_str!("../migrations/0005_living_keys.sql"),
 ];
 
 const READERS: usize = 2;

@@ -41,7 +41,7 @@ impl Registry {
     /// Makes a key worthless, at once: it is gone from the directory when this returns.
     pub fn revoke_key(&self, actor: &Actor, tenant: Option<&str>, id: &str) -> Result<(), RegistryError> {
         self.change(|transaction, _| {
-            let (key, hash) = find(transaction, tenant, id)?;
+            let (key, hash) = find(transaction, tenant, id)?.ok_or_else(|| RegistryError::not_found("key", id))?;
             if key.revoked_at.is_some() {
                 return Ok(Wish::Granted(()));
             }
@@ -54,23 +54,50 @@ impl Registry {
         })
     }
 
-    /// The keys of a tenant, or the operators'; revoked and expired ones too, newest first.
-    pub fn keys(&self, tenant: Option<&str>) -> Result<Vec<Key>, RegistryError> {
-        if let Some(name) = tenant
-            && !self.directory().tenants.contains_key(name)
-        {
-            return Err(RegistryError::not_found("tenant", name));
-        }
+    /// The keys of a tenant, or the operators', that are `wanted`; revoked and expired ones too, newest first. Not more
+    /// than `most`, and only what comes after a key: none if there is no such key.
+    pub fn keys(
+        &self,
+        tenant: Option<&str>,
+        after: Option<&str>,
+        most: usize,
+        wanted: impl Fn(&Key) -> bool,
+    ) -> Result<Option<Vec<Key>>, RegistryError> {
+        self.check_owner(tenant)?;
         self.database().read(|connection| {
-            let query = format!("SELECT {} FROM keys WHERE tenant IS ?1 ORDER BY number DESC", snapshot::KEY);
-            let mut statement = connection.prepare_cached(&query)?;
-            let mut rows = statement.query([tenant])?;
+            let number = "SELECT number FROM keys WHERE id = ?1 AND tenant IS ?2";
+            let before: i64 = match after {
+                None => i64::MAX,
+                Some(id) => match connection.query_row(number, (id, tenant), |row| row.get(0)).optional()? {
+                    None => return Ok(None),
+                    Some(number) => number,
+                },
+            };
+            let list = "WHERE tenant IS ?1 AND number < ?2 ORDER BY number DESC";
+            let mut statement = connection.prepare_cached(&format!("SELECT {} FROM keys {list}", snapshot::KEY))?;
+            let mut rows = statement.query((tenant, before))?;
             let mut keys = Vec::new();
-            while let Some(row) = rows.next()? {
-                keys.push(snapshot::key(row)?);
+            while let Some(row) = rows.next()?
+                && keys.len() < most
+            {
+                let key = snapshot::key(row)?;
+                keys.extend(wanted(&key).then_some(key));
             }
-            Ok(keys)
+            Ok(Some(keys))
         })
+    }
+
+    /// One key, revoked or expired as it may be.
+    pub fn key(&self, tenant: Option<&str>, id: &str) -> Result<Option<Key>, RegistryError> {
+        self.check_owner(tenant)?;
+        self.database().read(|connection| Ok(find(connection, tenant, id)?.map(|(key, _)| key)))
+    }
+
+    fn check_owner(&self, tenant: Option<&str>) -> Result<(), RegistryError> {
+        match tenant.filter(|name| !self.directory().tenants.contains_key(*name)) {
+            Some(name) => Err(RegistryError::not_found("tenant", name)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -187,13 +214,13 @@ pub(crate) fn insert(
     Ok((key, hash))
 }
 
-fn find(connection: &Connection, tenant: Option<&str>, id: &str) -> Result<(Key, TokenHash), RegistryError> {
+fn find(connection: &Connection, tenant: Option<&str>, id: &str) -> Result<Option<(Key, TokenHash)>, RegistryError> {
     let query = format!("SELECT {}, hash FROM keys WHERE id = ?1 AND tenant IS ?2", snapshot::KEY);
     let mut statement = connection.prepare_cached(&query)?;
     let mut rows = statement.query((id, tenant))?;
     match rows.next()? {
-        Some(row) => Ok((snapshot::key(row)?, row.get("hash")?)),
-        None => Err(RegistryError::not_found("key", id)),
+        Some(row) => Ok(Some((snapshot::key(row)?, row.get("hash")?))),
+        None => Ok(None),
     }
 }
 

@@ -42,10 +42,14 @@ pub fn cut<T>(entries: Vec<T>, query: &PageQuery, id: impl Fn(&T) -> &str) -> Re
         None => 0,
         Some(cursor) => match entries.iter().position(|entry| id(entry) == cursor) {
             Some(seen) => seen + 1,
-            None => return Err(Error::bad_query("`cursor` names no entry of this list; start again without it")),
+            None => return Err(no_such_cursor()),
         },
     };
     Page::from(entries, start, limit(query.limit)?, id)
+}
+
+pub fn no_such_cursor() -> Error {
+    Error::bad_query("`cursor` names no entry of this list; start again without it")
 }
 
 #[derive(Debug, PartialEq)]

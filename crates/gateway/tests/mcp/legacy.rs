@@ -151,7 +151,7 @@ fn a_call_of_a_key_that_is_revoked_says_nothing_more() {
                 assert_eq!(response.status(), 200);
             }
             let registry = tenant.app.registry();
-            let keys = registry.keys(Some(&tenant.name)).unwrap();
+            let keys = registry.keys(Some(&tenant.name), None, usize::MAX, |_| true).unwrap().unwrap();
             let key = keys.iter().find(|key| key.name == "scoped" && key.revoked_at.is_none()).unwrap();
             registry.revoke_key(&host::host_actor(), Some(&tenant.name), &key.id).unwrap();
             let mut rest = Vec::new();

@@ -38,7 +38,7 @@ fn a_tenant_comes_with_three_keys_and_takes_them_along() {
     assert!(directory.tenants.is_empty());
     assert_eq!(role_of(&directory, &new.admin_key), None);
     assert_eq!(code(registry.delete_tenant(&actor(), "acme")), "not_found");
-    assert_eq!(code(registry.keys(Some("acme"))), "not_found");
+    assert_eq!(code(registry.keys(Some("acme"), None, usize::MAX, |_| true)), "not_found");
 }
 
 #[test]
@@ -88,10 +88,20 @@ fn a_revoked_key_is_gone_when_the_call_returns() {
     registry.revoke_key(&actor(), Some("acme"), &key.id).unwrap();
     assert_eq!(role_of(&registry.directory(), &token), None);
     registry.revoke_key(&actor(), Some("acme"), &key.id).unwrap();
-    let known = registry.keys(Some("acme")).unwrap();
+    let known = registry.keys(Some("acme"), None, usize::MAX, |_| true).unwrap().unwrap();
     assert_eq!(known.len(), 4);
     assert_eq!(known[0].id, key.id, "newest first");
     assert!(known[0].revoked_at.is_some() && known[1].revoked_at.is_none());
+    let page = |after, most| registry.keys(Some("acme"), after, most, |key| key.id != known[2].id).unwrap();
+    let ids =
+        |keys: Option<Vec<registry::Key>>| keys.map(|keys| keys.into_iter().map(|key| key.id).collect::<Vec<_>>());
+    assert_eq!(ids(page(None, 2)).unwrap(), [&*known[0].id, &known[1].id]);
+    assert_eq!(ids(page(Some(&known[1].id), 2)).unwrap(), [&*known[3].id], "without the one that is not wanted");
+    assert_eq!(ids(page(Some(&known[3].id), 2)).unwrap(), [""; 0]);
+    assert_eq!(ids(page(Some("key-0"), 2)), None);
+    assert_eq!(ids(registry.keys(Some("other"), Some(&key.id), 2, |_| true).unwrap()), None, "not the other's");
+    assert_eq!(registry.key(Some("acme"), &key.id).unwrap().unwrap().id, key.id);
+    assert!(registry.key(Some("other"), &key.id).unwrap().is_none());
 
     let host = host.reopen();
     assert_eq!(role_of(&host.registry.directory(), &token), None);
@@ -147,7 +157,7 @@ fn the_names_in_a_scope_are_bounded_together() {
 fn the_last_operator_cannot_lock_everybody_out() {
     let host = fresh();
     let registry = &host.registry;
-    let first = registry.keys(None).unwrap().remove(0);
+    let first = registry.keys(None, None, usize::MAX, |_| true).unwrap().unwrap().remove(0);
     assert_eq!(code(registry.revoke_key(&actor(), None, &first.id)), "conflict");
     let operator = NewKey { tenant: None, role: Role::Operator, ..call_key("x", "second") };
     let expiring = NewKey { expires_at: Some(4_000_000_000), ..operator.clone() };
@@ -514,8 +524,11 @@ mod random {
             }
             Step::DeleteTenant(tenant) => code(registry.delete_tenant(&by, &t(tenant))),
             Step::CreateKey(tenant) => code(registry.create_key(&by, call_key(&t(tenant), "k"))),
-            Step::RevokeKey(tenant, index) => match registry.keys(Some(&t(tenant))) {
-                Ok(keys) => code(registry.revoke_key(&by, Some(&t(tenant)), &keys[index % keys.len()].id)),
+            Step::RevokeKey(tenant, index) => match registry.keys(Some(&t(tenant)), None, usize::MAX, |_| true) {
+                Ok(keys) => {
+                    let keys = keys.expect("from the first");
+                    code(registry.revoke_key(&by, Some(&t(tenant)), &keys[index % keys.len()].id))
+                }
                 Err(error) => error.code(),
             },
             Step::Deploy(tenant, server, content) => {

@@ -77,7 +77,7 @@ fn on_a_full_disk() {
     // What is there can be read.
     assert!(registry.directory().keys.contains_key(&token_hash(acme.call_key.expose())));
     assert_eq!(&registry.bundle("acme", "prices", &deployed.id).unwrap().source[..], b"return 1");
-    assert_eq!(registry.keys(Some("acme")).unwrap().len(), 4);
+    assert_eq!(registry.keys(Some("acme"), None, usize::MAX, |_| true).unwrap().unwrap().len(), 4);
 
     // Calls are kept in memory until no more fit.
     let mut kept = 0;
@@ -190,7 +190,7 @@ fn on_the_repaired_disk() {
     let directory = registry.directory();
     assert_eq!(directory.tenants.keys().collect::<Vec<_>>(), ["acme"]);
     assert!(directory.server("acme", "prices").is_some());
-    assert!(registry.keys(Some("acme")).unwrap()[0].revoked_at.is_some());
+    assert!(registry.keys(Some("acme"), None, usize::MAX, |_| true).unwrap().unwrap()[0].revoked_at.is_some());
     registry.create_tenant(&actor(), "other").unwrap();
 }
 
