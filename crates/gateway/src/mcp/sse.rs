@@ -46,3 +46,14 @@ pub fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response<
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_break_in_a_message_ends_its_event() {
+        let event = event(Some("7"), b"{\r\n  \"a\":\n\n1,\r\"b\": \"\\n\"}");
+        assert_eq!(&*event, b"id: 7\ndata: {  \"a\":1,\"b\": \"\\n\"}\n\n");
+    }
+}

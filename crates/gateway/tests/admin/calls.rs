@@ -83,6 +83,27 @@ async fn calls_are_listed_newest_first() {
 }
 
 #[tokio::test]
+async fn a_cursor_is_worth_nothing_to_a_new_tenant_of_the_same_name() {
+    in_time(async {
+        let stage = Stage::new().await;
+        for i in 0..5 {
+            call(&stage, "acme", "prices", "somebody", &format!("call-{i}"));
+        }
+        let page = stage.get(&stage.acme.admin, &format!("{PATH}?limit=2")).await.json();
+        let next = page["next"].as_str().expect("there is more");
+        let actor = registry::Actor("key-test".to_owned());
+        stage.registry.delete_tenant(&actor, "acme").unwrap();
+        // Tenants are told apart by the second in which they were created.
+        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+        let made = stage.registry.create_tenant(&actor, "acme").unwrap();
+        let list = async |query: &str| stage.get(made.admin_key.expose(), &format!("{PATH}?{query}")).await;
+        assert_eq!(list(&format!("cursor={next}")).await.code(), "bad_query");
+        assert_eq!(list("limit=1000").await.json()["calls"], json!([]));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn pages_of_calls_do_not_tell_how_busy_others_are() {
     in_time(async {
         let stage = Stage::new().await;

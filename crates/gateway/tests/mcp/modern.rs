@@ -144,6 +144,13 @@ fn questions_are_asked_in_rounds_and_only_of_clients_that_can_answer() {
         let third = client.modern_with("tools/call", answer.clone(), can.clone()).await;
         assert_eq!(third.result()["content"][0]["text"], "Ada Lovelace");
 
+        // What was asked by one deployment is not answered to another.
+        tenant.deploy("asker", Boundary::Call, &ASKER.replace("And?", "And then?")).await;
+        assert_eq!(client.modern_with("tools/call", answer.clone(), can.clone()).await.error(), (200, -32602));
+        tenant.deploy("asker", Boundary::Call, ASKER).await;
+        let again = client.modern_with("tools/call", answer.clone(), can.clone()).await;
+        assert_eq!(again.result()["content"][0]["text"], "Ada Lovelace", "{again:?}");
+
         let mut changed = answer.clone();
         changed["requestState"] = format!("{state}x").into();
         assert_eq!(client.modern_with("tools/call", changed, can.clone()).await.error(), (200, -32602));
