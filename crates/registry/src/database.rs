@@ -1,6 +1,6 @@
 //! The database: one connection that writes, a few that read.
 
-use crate::audit::Link;
+use crate::audit::{Begin, Link};
 use crate::error::Trouble;
 use crate::files::locked;
 use crate::{Cause, OpenError, RegistryError};
@@ -22,7 +22,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_secrets.sql"),
     include_str!("../migrations/0004_layers.sql"),
     include_str!("../migrations/0005_living_keys.sql"),
+    include_str!("../migrations/0006_audit_begin.sql"),
 ];
+
+/// The version that knows where the audit log begins.
+const WITH_BEGIN: i64 = 6;
 
 const READERS: usize = 2;
 /// At most this much is given back at a time, so that nobody waits long for it.
@@ -106,6 +110,14 @@ impl Database {
 
     pub(crate) fn trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
+    }
+
+    /// Records where the audit log begins, for good: what comes before it may go then.
+    pub(crate) fn record_begin(&self, begin: &Begin) -> Result<(), RegistryError> {
+        let Begin { segment, after } = begin;
+        let update = "UPDATE audit_begin SET segment = ?1, seq = ?2, hash = ?3";
+        let recorded = locked(&self.writer).execute(update, (segment, after.seq, after.hash));
+        recorded.map(drop).map_err(|error| self.noted(error.into()))
     }
 
     /// Records how far the audit log is safe, and that these changes are in it. It may be lost in a power failure: then
@@ -240,15 +252,17 @@ fn diagnose(dir: &Path, error: RegistryError) -> RegistryError {
     }
 }
 
-/// The recorded head of the audit log, for who only reads: a host may have the database open, or none.
-pub(crate) fn recorded_head(dir: &Path) -> Result<Link, Cause> {
+/// The recorded head of the audit log and where it begins, for who only reads: a host may have the database open, or none.
+pub(crate) fn recorded(dir: &Path) -> Result<(Link, Begin), Cause> {
     let path = dir.join(FILE);
     std::fs::metadata(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let ask = |address: &Path| -> rusqlite::Result<Link> {
+    let ask = |address: &Path| -> rusqlite::Result<(Link, Begin)> {
         let connection = Connection::open_with_flags(address, flags)?;
         connection.busy_timeout(BUSY)?;
-        read_head(&connection)
+        // A host of an earlier version let go of nothing.
+        let begin = if version(&connection)? < WITH_BEGIN { Begin::FIRST } else { read_begin(&connection)? };
+        Ok((read_head(&connection)?, begin))
     };
     match ask(&path) {
         // On a disk that takes no writes SQLite cannot make the files it shares with others, and needs none.
@@ -261,6 +275,12 @@ fn immutable(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let text = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Some(PathBuf::from(format!("file:{text}?immutable=1")))
+}
+
+pub(crate) fn read_begin(connection: &Connection) -> rusqlite::Result<Begin> {
+    connection.query_row("SELECT segment, seq, hash FROM audit_begin", [], |row| {
+        Ok(Begin { segment: row.get(0)?, after: Link { seq: row.get(1)?, hash: row.get(2)? } })
+    })
 }
 
 pub(crate) fn read_head(connection: &Connection) -> rusqlite::Result<Link> {

@@ -1,15 +1,17 @@
-//! A thread that makes the audit log last: once a second, and at once after a change.
+//! A thread that makes the audit log last: once a second, and at once after a change. Once an hour it lets go of what is
+//! older than the operator wants to keep.
 
 use crate::RegistryError;
-use crate::audit::Link;
+use crate::audit::{Begin, Link};
 use crate::files::locked;
 use crate::registry::Stores;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_secs(1);
+const TRIM_PERIOD: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
@@ -22,6 +24,8 @@ struct Shared {
     woken: Condvar,
     /// The head as the database has it. Locked while the log is being settled, so that it never goes backwards.
     recorded: Mutex<Recorded>,
+    /// What is older than this goes.
+    keep: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -38,15 +42,21 @@ struct Recorded {
 }
 
 impl Keeper {
-    pub(crate) fn start(stores: Arc<Stores>, recorded: Link) -> io::Result<Keeper> {
+    pub(crate) fn start(
+        stores: Arc<Stores>,
+        recorded: Link,
+        begin: Begin,
+        keep: Option<Duration>,
+    ) -> io::Result<Keeper> {
         let shared = Arc::new(Shared {
             stores,
             wanted: Mutex::new(Wanted { now: true, stop: false }),
             woken: Condvar::new(),
             recorded: Mutex::new(Recorded { in_database: recorded, safe: recorded }),
+            keep,
         });
         let theirs = shared.clone();
-        let thread = std::thread::Builder::new().name("registry".to_owned()).spawn(move || theirs.run())?;
+        let thread = std::thread::Builder::new().name("registry".to_owned()).spawn(move || theirs.run(begin))?;
         Ok(Keeper { shared, thread: Some(thread) })
     }
 
@@ -73,7 +83,8 @@ impl Drop for Keeper {
 }
 
 impl Shared {
-    fn run(&self) {
+    fn run(&self, mut begin: Begin) {
+        let mut trim_at = Instant::now();
         loop {
             let wanted = locked(&self.wanted);
             let idle = |wanted: &mut Wanted| !wanted.now && !wanted.stop;
@@ -87,7 +98,33 @@ impl Shared {
             if stop {
                 return;
             }
+            if let Some(keep) = self.keep.filter(|_| Instant::now() >= trim_at) {
+                let more = self.trim(&mut begin, keep).unwrap_or(false);
+                trim_at = Instant::now() + if more { PERIOD } else { TRIM_PERIOD };
+            }
         }
+    }
+
+    /// Lets go of what is old, and tells whether there is more. What could not be done is tried again another time.
+    fn trim(&self, begin: &mut Begin, keep: Duration) -> Result<bool, RegistryError> {
+        let Stores { database, audit, .. } = &*self.stores;
+        let failed = |error: io::Error| RegistryError::internal("the audit log cannot be shortened", error);
+        // What a host had no time for any more.
+        audit.remove_before(begin).map_err(failed)?;
+        let known = locked(&self.recorded).in_database;
+        let old = audit.old(*begin, known, keep);
+        let Some(next) = old.begin else { return Ok(old.more) };
+        // First the log says so, then the database, and then it is so.
+        let line =
+            audit.say_begin(&next).map_err(|error| RegistryError::internal("the audit log takes nothing", error))?;
+        self.record()?;
+        if locked(&self.recorded).in_database.seq < line {
+            return Ok(true);
+        }
+        database.record_begin(&next)?;
+        *begin = next;
+        audit.remove_before(begin).map_err(failed)?;
+        Ok(old.more)
     }
 
     fn settle(&self) -> Result<(), RegistryError> {

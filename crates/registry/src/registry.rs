@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// A data directory that this process owns. Clones are the same registry.
@@ -50,20 +51,25 @@ pub struct Health {
     pub tool_lines_dropped: u64,
 }
 
-/// Sizes that tests make small.
-#[doc(hidden)]
+/// How a data directory is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
+    /// Lines of the audit log that are older than this go, where not set: never.
+    pub keep_audit_log: Option<Duration>,
+    /// Of a file of the audit log. Tests make these small.
+    #[doc(hidden)]
     pub segment_bytes: u64,
+    #[doc(hidden)]
     pub waiting_lines: usize,
     /// What the layers of one tenant may take of the disk.
+    #[doc(hidden)]
     pub layer_bytes: u64,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
         let Bounds { segment_bytes, waiting_lines, .. } = Bounds::default();
-        OpenOptions { segment_bytes, waiting_lines, layer_bytes: layers::MOST_BYTES }
+        OpenOptions { keep_audit_log: None, segment_bytes, waiting_lines, layer_bytes: layers::MOST_BYTES }
     }
 }
 
@@ -87,7 +93,6 @@ impl Registry {
         Registry::open_with(dir, OpenOptions::default())
     }
 
-    #[doc(hidden)]
     pub fn open_with(dir: &Path, options: OpenOptions) -> Result<Registry, OpenError> {
         // Whatever becomes of the working directory.
         let dir = &std::path::absolute(dir).map_err(OpenError::io("find", dir))?;
@@ -95,8 +100,11 @@ impl Registry {
         let database = Database::open(dir)?;
         operator::ensure(dir, &database)?;
         let failed = |source| OpenError::Registry { dir: dir.to_owned(), source };
-        let (directory, recorded) = database
-            .read(|connection| Ok((snapshot::load(connection)?, database::read_head(connection)?)))
+        let (directory, recorded, begin) = database
+            .read(|connection| {
+                let begin = database::read_begin(connection)?;
+                Ok((snapshot::load(connection)?, database::read_head(connection)?, begin))
+            })
             .map_err(failed)?;
         let bounds =
             Bounds { segment_bytes: options.segment_bytes, waiting_lines: options.waiting_lines, ..Bounds::default() };
@@ -109,7 +117,8 @@ impl Registry {
         let layers =
             Layers::open(dir, &database, options.layer_bytes).map_err(OpenError::io("open the layers in", dir))?;
         let stores = Arc::new(Stores { database, audit, outbox });
-        let keeper = Keeper::start(stores.clone(), recorded).map_err(OpenError::io("start a thread for", dir))?;
+        let keeper = Keeper::start(stores.clone(), recorded, begin, options.keep_audit_log)
+            .map_err(OpenError::io("start a thread for", dir))?;
         let revision = watch::Sender::new(directory.load().revision);
         Ok(Registry { shared: Arc::new(Shared { directory, revision, stores, logs, layers, keeper, _lock: lock }) })
     }

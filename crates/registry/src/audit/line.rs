@@ -154,6 +154,13 @@ fn sequence(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
+/// When a line was written, as it says.
+pub(crate) fn time(line: &[u8]) -> Option<&[u8]> {
+    let at = line.iter().take(64).position(|byte| *byte == b',')?;
+    let rest = line[at..].strip_prefix(br#","time":""#)?;
+    rest.get(..rest.iter().take(64).position(|byte| *byte == b'"')?)
+}
+
 /// Follows a chain from line to line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
@@ -164,6 +171,11 @@ impl Chain {
     /// Expects the first line of all.
     pub(crate) fn genesis() -> Chain {
         Chain { last: Some(GENESIS) }
+    }
+
+    /// Expects the line after this one.
+    pub(crate) fn after(last: Link) -> Chain {
+        Chain { last: Some(last) }
     }
 
     /// Takes whatever line comes first.

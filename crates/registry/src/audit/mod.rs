@@ -5,11 +5,13 @@ mod recent;
 mod recover;
 mod segment;
 mod tail;
+mod trim;
 mod verify;
 
 pub(crate) use line::Link;
 pub use recent::Recent;
 pub(crate) use tail::Bounds;
+pub(crate) use trim::Begin;
 pub use verify::{Verified, VerifyError, verify};
 
 use crate::files::{self, locked};
@@ -20,8 +22,11 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tail::Tail;
 use tokio::sync::broadcast;
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Calls a follower may lag behind before it misses some.
 const FOLLOWED_CALLS: usize = 1024;
@@ -105,6 +110,8 @@ pub struct AuditLog {
     damage: Mutex<Vec<String>>,
     /// Why the disk did not keep what it had taken, when it was last asked to.
     sync_trouble: Mutex<Option<String>>,
+    /// Why what is old could not be let go of.
+    trim_trouble: Mutex<Option<String>>,
 }
 
 impl AuditLog {
@@ -120,6 +127,7 @@ impl AuditLog {
             calls: broadcast::channel(FOLLOWED_CALLS).0,
             damage: Mutex::new(recovered.damage.clone()),
             sync_trouble: Mutex::new(None),
+            trim_trouble: Mutex::new(None),
         };
         if recovered.torn > 0 {
             log.host_event(
@@ -203,6 +211,7 @@ impl AuditLog {
         let tail = locked(&self.tail);
         problems.extend(tail.trouble().map(|trouble| format!("the audit log cannot be written: {trouble}")));
         problems.extend(locked(&self.sync_trouble).clone());
+        problems.extend(locked(&self.trim_trouble).clone());
         AuditHealth { problems, waiting: tail.waiting().len(), refused: tail.refused() }
     }
 
@@ -234,6 +243,36 @@ impl AuditLog {
                 None
             }
         }
+    }
+
+    /// What is older than this and can go; so that there is something, no file is written to for longer than a day.
+    pub(crate) fn old(&self, begin: Begin, safe: Link, older: Duration) -> trim::Old {
+        let segment = locked(&self.tail).segment();
+        let found = segment.map_or(Ok(false), |number| trim::begins_before(&self.dir, number, older.min(DAY)));
+        let found = found.and_then(|aged| {
+            if let Some(number) = segment.filter(|_| aged) {
+                locked(&self.tail).leave(number);
+            }
+            trim::find(&self.dir, begin, safe, older)
+        });
+        let mut old =
+            found.unwrap_or_else(|error| trim::Old { trouble: Some(error.to_string()), ..Default::default() });
+        old.trouble = old.trouble.map(|trouble| format!("old lines of the audit log cannot be let go of: {trouble}"));
+        locked(&self.trim_trouble).clone_from(&old.trouble);
+        old
+    }
+
+    /// Says in the log where it begins from now on, and gives the number of that line.
+    pub(crate) fn say_begin(&self, begin: &Begin) -> Result<u64, AuditError> {
+        let event = AuditEvent::Host { what: trim::TRIMMED.to_owned(), detail: begin.said() };
+        let seq = self.add(&event)?;
+        self.write_up_to(seq);
+        Ok(seq)
+    }
+
+    /// Removes what comes before the log's beginning.
+    pub(crate) fn remove_before(&self, begin: &Begin) -> io::Result<()> {
+        trim::remove_before(&self.dir, begin.segment)
     }
 
     fn look_after_file(&self) {

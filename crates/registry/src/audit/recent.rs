@@ -117,7 +117,11 @@ impl<'a> Search<'a> {
             if left > 0 || self.enough() {
                 break;
             }
-            let file = File::open(segment::path(dir, number))?;
+            let file = match File::open(segment::path(dir, number)) {
+                // Let go of since they were listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                file => file?,
+            };
             let end = self.end_in(&file)?;
             left = self.file(&file, end)?;
         }

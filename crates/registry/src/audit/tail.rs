@@ -218,6 +218,18 @@ impl Tail {
         Ok(())
     }
 
+    /// The number of the segment that is written to.
+    pub(crate) fn segment(&self) -> Option<u64> {
+        self.file.as_ref().filter(|_| self.length > 0).map(|_| self.segment)
+    }
+
+    /// The next line begins a new segment, if this one is still written to.
+    pub(crate) fn leave(&mut self, segment: u64) {
+        if self.segment() == Some(segment) && !self.dirty {
+            self.file = None;
+        }
+    }
+
     fn begin_segment(&mut self) -> io::Result<Arc<File>> {
         let file = Arc::new(segment::create(&self.dir, self.segment + 1)?);
         self.segment += 1;

@@ -2,6 +2,7 @@
 
 use super::line::{Chain, GENESIS, Link};
 use super::segment::{self, Lines};
+use super::trim::{Begin, TRIMMED};
 use crate::{Cause, database};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Verified {
     pub lines: u64,
     pub segments: u64,
-    /// 0 when there are no lines.
+    /// 0 when there are no lines. More than 1 where those before were let go of.
     pub first_seq: u64,
     pub last_seq: u64,
     /// Hash of the last line.
@@ -44,18 +45,30 @@ impl VerifyError {
     }
 }
 
+/// How often it begins again because the host let go of what was being read.
+const MOST_ATTEMPTS: usize = 5;
+
 /// Checks the whole chain, also while a host adds to it. `expected_head` is a hash, or `number:hash`, that somebody wrote
 /// down earlier: only that shows that the chain was not made anew from somewhere in the middle.
 pub fn verify(dir: &Path, expected_head: Option<&str>) -> Result<Verified, VerifyError> {
-    let expected = expected_head.map(Wanted::parse).transpose()?;
-    // First what must be there, then what is there: so a host that goes on writing does not matter.
-    let recorded = database::recorded_head(dir)
-        .map_err(|cause| VerifyError::Unreadable { what: "what the database knows of the log".to_owned(), cause })?;
-    let mut wanted = vec![Wanted::of(recorded, "the database knows")];
-    wanted.extend(expected);
-    let mut walk = Walk::new(dir.join("audit"), wanted);
-    walk.all()?;
-    walk.finish()
+    let ask = || {
+        database::recorded(dir)
+            .map_err(|cause| VerifyError::Unreadable { what: "what the database knows of the log".to_owned(), cause })
+    };
+    let mut attempt = 1;
+    loop {
+        let expected = expected_head.map(Wanted::parse).transpose()?;
+        // First what must be there, then what is there: so a host that goes on writing does not matter.
+        let (recorded, begin) = ask()?;
+        let mut wanted = vec![Wanted::of(recorded, "the database knows")];
+        wanted.extend(expected);
+        let mut walk = Walk::new(dir.join("audit"), wanted, begin);
+        let verified = walk.all().and_then(|()| walk.finish());
+        if verified.is_ok() || attempt == MOST_ATTEMPTS || ask()?.1 == begin {
+            return verified;
+        }
+        attempt += 1;
+    }
 }
 
 /// A line that must be in the log.
@@ -89,6 +102,9 @@ impl Wanted {
 struct Walk {
     dir: PathBuf,
     wanted: Vec<Wanted>,
+    begin: Begin,
+    /// The log says that it begins there.
+    begin_is_said: bool,
     chain: Chain,
     last: Link,
     verified: Verified,
@@ -98,14 +114,26 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(dir: PathBuf, wanted: Vec<Wanted>) -> Walk {
+    fn new(dir: PathBuf, mut wanted: Vec<Wanted>, begin: Begin) -> Walk {
+        // Its content is gone, but not its hash.
+        wanted.iter_mut().for_each(|wanted| wanted.look(begin.after));
         let verified =
             Verified { lines: 0, segments: 0, first_seq: 0, last_seq: 0, head: String::new(), torn_bytes: 0 };
-        Walk { dir, wanted, chain: Chain::genesis(), last: GENESIS, verified, file: segment::file_name(1), line: 0 }
+        Walk {
+            dir,
+            wanted,
+            begin,
+            begin_is_said: begin == Begin::FIRST,
+            chain: Chain::after(begin.after),
+            last: begin.after,
+            verified,
+            file: segment::file_name(begin.segment),
+            line: 0,
+        }
     }
 
     fn all(&mut self) -> Result<(), VerifyError> {
-        let (mut number, mut last) = (0, self.last_segment()?);
+        let (mut number, mut last) = (self.begin.segment.saturating_sub(1), self.last_segment()?);
         while number < last {
             number += 1;
             last = self.segment(number, last)?;
@@ -163,6 +191,7 @@ impl Walk {
             self.verified.first_seq = link.seq;
         }
         self.verified.lines += 1;
+        self.begin_is_said = self.begin_is_said || says(line, &self.begin);
         self.last = link;
         Ok(())
     }
@@ -172,9 +201,20 @@ impl Walk {
     }
 
     fn finish(mut self) -> Result<Verified, VerifyError> {
+        if !self.begin_is_said {
+            let gone = self.begin.after.seq;
+            return Err(self.broken(&format!("no line up to here says that the log lost its first {gone} lines")));
+        }
         if let Some(missing) = self.wanted.iter().find(|wanted| !wanted.seen) {
             let hash = hex::encode(missing.hash);
             let seq = missing.seq.map_or(String::new(), |seq| format!(" {seq}"));
+            if missing.seq.is_some_and(|seq| seq <= self.begin.after.seq) {
+                let gone = self.begin.after.seq;
+                return Err(self.broken(&format!(
+                    "line{seq} that {} went with the first {gone}, which were too old to be kept; a later head can be checked",
+                    missing.who
+                )));
+            }
             return Err(self.broken(&match missing.seq.is_some_and(|seq| seq > self.last.seq) {
                 true => format!("the log ends here, without line{seq} that {} ({hash})", missing.who),
                 false => format!("up to here there is no line{seq} with the hash that {} ({hash})", missing.who),
@@ -184,6 +224,20 @@ impl Walk {
         self.verified.head = hex::encode(self.last.hash);
         Ok(self.verified)
     }
+}
+
+/// Whether a line says that the log begins there. Others may have such text in what was recorded, so its fields count.
+fn says(line: &[u8], begin: &Begin) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Fields<'a> {
+        kind: &'a str,
+        what: &'a str,
+        detail: &'a str,
+    }
+    memchr::memmem::find(line, TRIMMED.as_bytes()).is_some()
+        && serde_json::from_slice(line).is_ok_and(|fields: Fields| {
+            fields.kind == "host" && fields.what == TRIMMED && fields.detail == begin.said()
+        })
 }
 
 fn unreadable(what: &str, error: io::Error) -> VerifyError {

@@ -13,4 +13,5 @@ mod proposals;
 mod rotation;
 mod sealed;
 mod secrets;
+mod trimming;
 mod vault;
