@@ -42,8 +42,6 @@ pub use logs::{ToolLine, ToolLogs};
 pub use master::{MasterKey, MasterKeyError};
 pub use model::*;
 pub use name::is_name;
-#[doc(hidden)]
-pub use registry::OpenOptions;
-pub use registry::{Health, Registry};
+pub use registry::{Health, OpenOptions, Registry};
 pub use requests::{Bundle, NewDeployment, NewKey, NewTenant, Next, ReceivedLayer, TenantPatch};
 pub use token::{Token, token_hash};

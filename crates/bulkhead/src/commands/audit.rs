@@ -93,6 +93,12 @@ impl Verify {
                 "note: {torn} bytes at the end are a line that is being written, or was when the host died"
             ));
         }
+        if found.first_seq > 1 {
+            let gone = found.first_seq - 1;
+            report::talk(&format!(
+                "note: the first {gone} lines were let go of (`audit_log.keep_days`); the log says so"
+            ));
+        }
         print_text(&format!("ok: {} lines, head {}:{}", found.lines, found.last_seq, found.head))
     }
 }

@@ -311,6 +311,15 @@ choice! {
 }
 
 section! {
+    /// The audit log (docs/host.md). What goes is said in the log itself, and `bulkhead audit-log verify` checks the rest.
+    AuditLog ["audit_log"] {
+        /// Days that its lines are kept, by this machine's clock. They go in whole files, of a day or 64 MiB, and a file
+        /// that is damaged stays. Not set: for ever.
+        keep_days: Option<u64> = None => 1..=36_500, at_start;
+    }
+}
+
+section! {
     /// The host's own log, on stderr. What tools log is kept apart, per server.
     Log ["log"] {
         /// What is logged: `error`, `warn`, `info`, `debug`, `trace` or `off`, also per part

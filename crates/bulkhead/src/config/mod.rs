@@ -17,7 +17,8 @@ pub use settings::{MasterKeyProblem, found_toolchains, local_url};
 pub use value::{Wrong, web_address};
 
 use keys::{
-    Egress, Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions, Shutdown, Trace,
+    AuditLog, Egress, Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions, Shutdown,
+    Trace,
 };
 use section::{Key, Section};
 use toml::de::DeValue;
@@ -73,6 +74,7 @@ config! {
     oauth: OAuth,
     secrets: Secrets,
     egress: Egress,
+    audit_log: AuditLog,
     log: Log,
     trace: Trace,
     metrics: Metrics,

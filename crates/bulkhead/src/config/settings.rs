@@ -220,6 +220,12 @@ impl Config {
         self.host.threads.unwrap_or_else(cores)
     }
 
+    /// How the data directory is kept.
+    pub fn registry(&self) -> registry::OpenOptions {
+        let keep_audit_log = self.audit_log.keep_days.map(|days| Duration::from_secs(days * 86_400));
+        registry::OpenOptions { keep_audit_log, ..registry::OpenOptions::default() }
+    }
+
     pub fn deadline(&self) -> Duration {
         Duration::from_secs(self.shutdown.deadline_s)
     }

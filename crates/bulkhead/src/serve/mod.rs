@@ -14,7 +14,7 @@ use error::ServeError;
 use gateway::Parts;
 use gateway::observe::Traces;
 use isolate::{Carrier, IsolateWall, WallError};
-use registry::Registry;
+use registry::{OpenOptions, Registry};
 use reload::Reload;
 use sandbox::{Pool, Wall};
 use signals::{Signals, Wish};
@@ -137,7 +137,7 @@ async fn start(
 ) -> Result<Running, ServeError> {
     let shown = Shown { as_log: config.log.format == LogFormat::Json };
     let data = config.host.data.clone();
-    let registry = open(&data).await?;
+    let registry = open(&data, config.registry()).await?;
     let master = config.master_key()?;
     registry.unlock(master).map_err(ServeError::Secrets)?;
     let directory = registry.directory();
@@ -231,9 +231,9 @@ fn settings(config: &Config, listening: SocketAddr) -> gateway::Settings {
     settings
 }
 
-async fn open(data: &Path) -> Result<Registry, ServeError> {
+async fn open(data: &Path, options: OpenOptions) -> Result<Registry, ServeError> {
     let data = data.to_owned();
-    let opened = tokio::task::spawn_blocking(move || Registry::open(&data)).await;
+    let opened = tokio::task::spawn_blocking(move || Registry::open_with(&data, options)).await;
     Ok(opened.map_err(|error| ServeError::Runtime(error.into()))??)
 }
 
