@@ -56,9 +56,14 @@ fn serves(host: &Host, keys: &Keys) {
 }
 
 fn verify(dir: &Dir) {
+    verified(dir, &[]);
+}
+
+fn verified(dir: &Dir, more: &[&str]) -> Value {
     let data = dir.path("data").to_string_lossy().into_owned();
-    let verified = bulkhead(["audit-log", "verify", "--data", &data, "--json"]);
+    let verified = bulkhead(["audit-log", "verify", "--data", &data, "--json"].into_iter().chain(more.iter().copied()));
     assert_eq!(verified.code, 0, "{verified:?}");
+    serde_json::from_str(&verified.stdout).expect("JSON")
 }
 
 fn metric(host: &Host, name: &str) -> u64 {
@@ -347,6 +352,37 @@ fn a_clock_that_jumps() {
     assert_eq!(host.stop().0, Some(0));
     verify(&dir);
     assert_eq!(audit_log(&dir.path("data")).matches(r#""outcome":"ok""#).count(), 5 * 20 + 3);
+}
+
+/// Forty days pass between two starts, each of which adds a file to the log.
+#[test]
+fn old_lines_go_when_it_is_time() {
+    const DAY: i64 = 24 * 3600;
+    let dir = Dir::new();
+    let Some(_) = with_own_clock(&dir) else { return };
+    let data = dir.path("data").to_string_lossy().into_owned();
+    let config = dir.file("host.toml", "[isolate]\nquick_forks = false\n[audit_log]\nkeep_days = 30\n");
+    let file = |number: u64| dir.path("data").join(format!("audit/{number:08}.log"));
+    let mut head = String::new();
+    for (number, day) in [(1, 0), (2, 40), (3, 80)] {
+        let mut command = with_own_clock(&dir).expect("it was there before");
+        set_clock(&dir, day * DAY);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data", &data, "--config", &config]);
+        let host = Host::launch(command, data.clone());
+        let mut tenants = 0;
+        until("there is another file", || {
+            tenants += 1;
+            host.tenant(&format!("tenant-{number}-{tenants}"));
+            file(number).exists()
+        });
+        until("what is old is gone", || file(1).exists() == (number < 3));
+        assert_eq!(ready(&host).status, 200);
+        assert_eq!(host.stop().0, Some(0));
+        if number == 2 {
+            head = verified(&dir, &[])["head"].as_str().unwrap().to_owned();
+        }
+    }
+    assert!(verified(&dir, &["--expect", &head])["first_seq"].as_u64().unwrap() > 1);
 }
 
 // --- clients -----------------------------------------------------------------------------------------------------

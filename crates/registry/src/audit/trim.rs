@@ -7,9 +7,9 @@
 use super::line::{self, Chain, GENESIS, Link};
 use super::segment::{self, Lines};
 use crate::clock::write_rfc3339;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 /// What the line is called that says how much went.
 pub(crate) const TRIMMED: &str = "audit_log_trimmed";
@@ -49,14 +49,16 @@ pub(crate) struct Old {
 /// Looks for files with nothing but lines that are older than this, and that the database knows to be safe.
 pub(crate) fn find(dir: &Path, begin: Begin, safe: Link, older: Duration) -> io::Result<Old> {
     let mut old = Old::default();
-    let Some(cutoff) = time_text(older) else { return Ok(old) };
+    let Some(cutoff) = SystemTime::now().checked_sub(older) else { return Ok(old) };
     let mut last = begin;
     let mut segments = segment::list(dir)?;
     segments.retain(|number| *number >= begin.segment);
     for (gone, pair) in segments.windows(2).enumerate() {
         let (number, next) = (pair[0], pair[1]);
         let Some(first) = First::read(dir, next)? else { break };
-        if first.time.as_slice() >= cutoff.as_slice() || first.link.seq > safe.seq {
+        // Not to read all that is kept: what is to go was last written to before then, or before its successor was.
+        let may_go = before(&first.time, cutoff) || fs::metadata(segment::path(dir, number))?.modified()? < cutoff;
+        if !may_go || first.link.seq > safe.seq {
             break;
         }
         if gone == MOST_AT_ONCE {
@@ -64,7 +66,8 @@ pub(crate) fn find(dir: &Path, begin: Begin, safe: Link, older: Duration) -> io:
             break;
         }
         match end_of(dir, number, last.after)? {
-            Ok(end) if end.hash == first.prev => last = Begin { segment: next, after: end },
+            Ok((_, time)) if !before(&time, cutoff) => break,
+            Ok((end, _)) if end.hash == first.prev => last = Begin { segment: next, after: end },
             Ok(_) => {
                 old.trouble = Some(format!("{} does not follow {}", name(next), name(number)));
                 break;
@@ -81,23 +84,23 @@ pub(crate) fn find(dir: &Path, begin: Begin, safe: Link, older: Duration) -> io:
 
 /// Whether a file begins with a line that is older than this.
 pub(crate) fn begins_before(dir: &Path, number: u64, older: Duration) -> io::Result<bool> {
-    let (first, cutoff) = (First::read(dir, number)?, time_text(older));
-    Ok(first.zip(cutoff).is_some_and(|(first, cutoff)| first.time.as_slice() < cutoff.as_slice()))
+    let (first, cutoff) = (First::read(dir, number)?, SystemTime::now().checked_sub(older));
+    Ok(first.zip(cutoff).is_some_and(|(first, cutoff)| before(&first.time, cutoff)))
 }
 
 /// Removes all files before this one.
 pub(crate) fn remove_before(dir: &Path, segment: u64) -> io::Result<()> {
     for number in segment::list(dir)?.into_iter().filter(|number| *number < segment) {
-        std::fs::remove_file(segment::path(dir, number))?;
+        fs::remove_file(segment::path(dir, number))?;
     }
     Ok(())
 }
 
-/// Times have one form, in which earlier ones are lesser texts. None before there was any time.
-fn time_text(older: Duration) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
-    write_rfc3339(SystemTime::now().checked_sub(older)?, &mut text);
-    Some(text)
+/// Times have one form, in which earlier ones are lesser texts.
+fn before(text: &[u8], time: SystemTime) -> bool {
+    let mut bound = Vec::new();
+    write_rfc3339(time, &mut bound);
+    text < bound.as_slice()
 }
 
 /// The first line of a file.
@@ -118,16 +121,16 @@ impl First {
     }
 }
 
-/// The last line of a file whose first one follows this one; or what is wrong with it.
-fn end_of(dir: &Path, number: u64, after: Link) -> io::Result<Result<Link, String>> {
+/// The last line of a file whose first one follows this one, and its time; or what is wrong with the file.
+fn end_of(dir: &Path, number: u64, after: Link) -> io::Result<Result<(Link, Vec<u8>), String>> {
     let mut lines = Lines::open(&segment::path(dir, number))?;
     let mut chain = Chain::after(after);
-    let (mut at, mut end) = (0, after);
+    let (mut at, mut end) = (0, (after, Vec::new()));
     while let Some(piece) = lines.next()? {
         at += 1;
         let accepted = if piece.complete { chain.accept(piece.bytes) } else { Err("it is not complete".to_owned()) };
         match accepted {
-            Ok(link) => end = link,
+            Ok(link) => end = (link, line::time(piece.bytes).unwrap_or_default().to_vec()),
             Err(reason) => return Ok(Err(format!("{}, line {at}: {reason}", name(number)))),
         }
     }
