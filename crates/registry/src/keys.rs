@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 const MOST_KEYS: i64 = 10_000;
 const LONGEST_NAME: usize = 200;
-const MOST_SCOPES: usize = 1000;
 const LONGEST_SCOPE: usize = 300;
-/// Of all names in a scope together: every key is in memory for as long as it is there.
-const SCOPE_BYTES: usize = 8 << 10;
+/// Of all names in a scope together: every key is in memory for as long as it is there. A name takes more than its bytes.
+const SCOPE_BYTES: usize = 16 << 10;
+const BESIDE_NAME: usize = 48;
 
 impl Registry {
     /// Makes a key. Its token is returned once and kept nowhere.
@@ -151,16 +151,15 @@ fn check(new: &NewKey) -> Result<(), RegistryError> {
 }
 
 fn check_scope(scope: &Scope) -> Result<(), RegistryError> {
-    for entries in [&scope.servers, &scope.tools].into_iter().flatten() {
-        if entries.len() > MOST_SCOPES || entries.iter().any(|entry| entry.len() > LONGEST_SCOPE) {
-            let what = format!("a scope has at most {MOST_SCOPES} entries of at most {LONGEST_SCOPE} bytes");
-            return Err(RegistryError::BadValue { what });
-        }
+    let names = || [&scope.servers, &scope.tools].into_iter().flatten().flatten();
+    let bad = |what: String| Err(RegistryError::BadValue { what });
+    if names().any(|name| name.len() > LONGEST_SCOPE) {
+        return bad(format!("a name in a scope has at most {LONGEST_SCOPE} bytes"));
     }
-    let bytes: usize = [&scope.servers, &scope.tools].into_iter().flatten().flatten().map(String::len).sum();
-    if bytes > SCOPE_BYTES {
-        let what = format!("the names of servers and tools in a scope have at most {SCOPE_BYTES} bytes together");
-        return Err(RegistryError::BadValue { what });
+    if names().map(|name| name.len() + BESIDE_NAME).sum::<usize>() > SCOPE_BYTES {
+        return bad(format!(
+            "the names of servers and tools in a scope have at most {SCOPE_BYTES} bytes together, with {BESIDE_NAME} more for each"
+        ));
     }
     Ok(())
 }
