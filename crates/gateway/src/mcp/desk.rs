@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 pub struct Desk {
     pub app: Arc<App>,
     pub caller: Arc<Caller>,
+    /// Of the directory that they were found in.
+    pub revision: u64,
     pub tenant: Arc<Tenant>,
     pub place: Place,
     pub arrival: Arrival,
@@ -95,7 +97,7 @@ impl Desk {
 
     /// Events for as long as whoever came may have them. A stream of their own, so that it outlives the request.
     pub fn while_valid<S: Stream<Item = Bytes> + Send>(&self, events: S) -> impl Stream<Item = Bytes> + Send + use<S> {
-        let (app, caller, mut revision) = (self.app.clone(), self.caller.clone(), 0);
+        let (app, caller, mut revision) = (self.app.clone(), self.caller.clone(), self.revision);
         events.take_while(move |_| std::future::ready(app.still_valid_since(&caller, &mut revision)))
     }
 

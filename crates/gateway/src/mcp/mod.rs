@@ -65,7 +65,15 @@ async fn serve(app: Arc<App>, tenant: &str, server: Option<&str>, request: Reque
     match method {
         "POST" => {
             let streams = Streams::of(&parts.headers);
+            let (caller, revision) = (desk.caller.clone(), desk.revision);
             let response = post(desk, &parts.headers, body, streams).await;
+            // Who is not let in any more by now hears nothing, whatever was done for them; streams see to that themselves.
+            if !app.still_valid_since(&caller, &mut { revision })
+                && let Err(refusal) =
+                    app.caller(&app.registry().directory(), &parts.headers, &resource(tenant, server)).await
+            {
+                return refusal;
+            }
             if streams == Streams::Preferred { as_stream(response).await } else { response }
         }
         "GET" if Streams::of(&parts.headers) == Streams::Refused => {
@@ -90,13 +98,9 @@ async fn serve(app: Arc<App>, tenant: &str, server: Option<&str>, request: Reque
 
 /// Who this is, and whether what they ask for is there for them. What is not theirs is not there.
 async fn desk(app: &Arc<App>, tenant: &str, server: Option<&str>, headers: &HeaderMap) -> Result<Desk, Response> {
-    let resource = match server {
-        Some(server) => Resource::Server { tenant, server },
-        None => Resource::Tenant { tenant },
-    };
     let at = Instant::now();
     let directory = app.registry().directory();
-    let caller = app.caller(&directory, headers, &resource).await?;
+    let caller = app.caller(&directory, headers, &resource(tenant, server)).await?;
     let arrival = Arrival { at, known: Instant::now(), parent: TraceParent::of(headers) };
     let missing = || {
         app.metrics.rejected("not_found");
@@ -123,7 +127,15 @@ async fn desk(app: &Arc<App>, tenant: &str, server: Option<&str>, headers: &Head
             Some(hint),
         ));
     }
-    Ok(Desk { app: app.clone(), caller: Arc::new(caller), tenant: found.clone(), place, arrival })
+    let (app, caller, revision) = (app.clone(), Arc::new(caller), directory.revision);
+    Ok(Desk { app, caller, revision, tenant: found.clone(), place, arrival })
+}
+
+fn resource<'a>(tenant: &'a str, server: Option<&'a str>) -> Resource<'a> {
+    match server {
+        Some(server) => Resource::Server { tenant, server },
+        None => Resource::Tenant { tenant },
+    }
 }
 
 /// Whether a client takes streams of events.

@@ -195,17 +195,32 @@ fn a_key_that_is_revoked_is_gone_at_once() {
         let mut client = tenant.at("prices");
         client.set("authorization", &format!("Bearer {key}"));
         assert_eq!(client.modern("tools/list", json!({})).await.status, 200);
-        let registry = tenant.app.registry();
-        let id = registry
-            .keys(Some(&tenant.name), None, usize::MAX, |_| true)
-            .unwrap()
-            .unwrap()
-            .into_iter()
-            .find(|key| key.name == "scoped")
-            .unwrap()
-            .id;
-        registry.revoke_key(&host_actor(), Some(&tenant.name), &id).unwrap();
+        tenant.revoke();
         assert_eq!(client.modern("tools/list", json!({})).await.status, 401);
+    });
+}
+
+/// Also in the midst of a call whose answer is no stream.
+#[test]
+fn a_key_that_is_revoked_while_it_calls_hears_no_result() {
+    test(async {
+        let tenant = tenant().await;
+        let source = r#"export default { tools: { slow: { run: async () => {
+            console.log("here"); await new Promise((go) => setTimeout(go, 2000)); return "late"; } } } }"#;
+        tenant.deploy("slow", Boundary::Call, source).await;
+        let key = tenant.key_with(Scope::default());
+        let mut client = tenant.at("slow");
+        client.set("authorization", &format!("Bearer {key}"));
+        let call = || client.modern("tools/call", json!({ "name": "slow" }));
+        assert_eq!(call().await.result()["content"][0]["text"], "late");
+        let (called, ()) = tokio::join!(call(), async {
+            // After the first call's line there is this one's.
+            while tenant.app.registry().logs().tail(&tenant.name, "slow", 9).unwrap().len() < 2 {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            tenant.revoke();
+        });
+        assert_eq!(called.status, 401, "{called:?}");
     });
 }
 

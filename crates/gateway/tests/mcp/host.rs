@@ -170,6 +170,13 @@ impl Tenant {
         self.app.registry().create_key(&host_actor(), new).unwrap().1.expose().to_owned()
     }
 
+    /// Revokes what `key_with` made last.
+    pub fn revoke(&self) {
+        let registry = self.app.registry();
+        let made = registry.keys(Some(&self.name), None, 1, |key| key.name == "scoped").unwrap().unwrap().remove(0);
+        registry.revoke_key(&host_actor(), Some(&self.name), &made.id).unwrap();
+    }
+
     pub fn at(&self, server: &str) -> Client {
         self.client(&format!("{}/{}/{server}/mcp", self.base, self.name))
     }

@@ -150,10 +150,7 @@ fn a_call_of_a_key_that_is_revoked_says_nothing_more() {
                 response = again.header("last-event-id", last_event(&seen)).send().await.unwrap();
                 assert_eq!(response.status(), 200);
             }
-            let registry = tenant.app.registry();
-            let keys = registry.keys(Some(&tenant.name), None, usize::MAX, |_| true).unwrap().unwrap();
-            let key = keys.iter().find(|key| key.name == "scoped" && key.revoked_at.is_none()).unwrap();
-            registry.revoke_key(&host::host_actor(), Some(&tenant.name), &key.id).unwrap();
+            tenant.revoke();
             let mut rest = Vec::new();
             while let Some(chunk) = response.chunk().await.unwrap() {
                 rest.extend_from_slice(&chunk);

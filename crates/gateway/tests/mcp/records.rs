@@ -109,15 +109,7 @@ fn a_key_that_is_revoked_hears_nothing_more() {
         let first = response.chunk().await.unwrap().unwrap();
         assert!(first.windows(12).any(|part| part == b"acknowledged"), "{first:?}");
 
-        let registry = tenant.app.registry();
-        let key = registry
-            .keys(Some(&tenant.name), None, usize::MAX, |_| true)
-            .unwrap()
-            .unwrap()
-            .into_iter()
-            .find(|key| key.name == "scoped")
-            .unwrap();
-        registry.revoke_key(&host_actor(), Some(&tenant.name), &key.id).unwrap();
+        tenant.revoke();
         tenant.deploy("s", Boundary::Server, "export default { tools: { other: { run() {} } } }").await;
         // The stream ends, without a word of the change.
         let mut rest = Vec::new();
