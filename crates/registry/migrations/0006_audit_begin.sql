@@ -6,3 +6,11 @@ CREATE TABLE audit_begin (
     hash     BLOB NOT NULL
 ) STRICT;
 INSERT INTO audit_begin VALUES (1, 1, 0, zeroblob(32));
+
+-- Where it will begin: the log has announced that. In the order of the files.
+CREATE TABLE audit_announced (
+    segment      INTEGER PRIMARY KEY,
+    seq          INTEGER NOT NULL,
+    hash         BLOB NOT NULL,
+    announced_at INTEGER NOT NULL
+) STRICT;

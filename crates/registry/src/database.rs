@@ -1,6 +1,6 @@
 //! The database: one connection that writes, a few that read.
 
-use crate::audit::{Begin, Link};
+use crate::audit::{Announced, Begin, Link};
 use crate::error::Trouble;
 use crate::files::locked;
 use crate::{Cause, OpenError, RegistryError};
@@ -114,10 +114,42 @@ impl Database {
 
     /// Records where the audit log begins, for good: what comes before it may go then.
     pub(crate) fn record_begin(&self, begin: &Begin) -> Result<(), RegistryError> {
-        let Begin { segment, after } = begin;
-        let update = "UPDATE audit_begin SET segment = ?1, seq = ?2, hash = ?3";
-        let recorded = locked(&self.writer).execute(update, (segment, after.seq, after.hash));
-        recorded.map(drop).map_err(|error| self.noted(error.into()))
+        self.write(
+            |transaction| {
+                let Begin { segment, after } = begin;
+                let update = "UPDATE audit_begin SET segment = ?1, seq = ?2, hash = ?3";
+                transaction.execute(update, (segment, after.seq, after.hash))?;
+                transaction.execute("DELETE FROM audit_announced WHERE segment <= ?1", [segment])?;
+                Ok(())
+            },
+            |()| (),
+        )
+    }
+
+    /// Records where the log says that it will begin.
+    pub(crate) fn record_announced(&self, announced: &Announced) -> Result<(), RegistryError> {
+        self.write(
+            |transaction| {
+                let Announced { begin: Begin { segment, after }, at } = announced;
+                let insert = "INSERT OR REPLACE INTO audit_announced VALUES (?1, ?2, ?3, ?4)";
+                transaction.execute(insert, (segment, after.seq, after.hash, at))?;
+                Ok(())
+            },
+            |()| (),
+        )
+    }
+
+    /// What the log has announced, the oldest first.
+    pub(crate) fn announced(&self) -> Result<Vec<Announced>, RegistryError> {
+        self.read(|connection| {
+            let query = "SELECT segment, seq, hash, announced_at FROM audit_announced ORDER BY segment";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map([], |row| {
+                let begin = Begin { segment: row.get(0)?, after: Link { seq: row.get(1)?, hash: row.get(2)? } };
+                Ok(Announced { begin, at: row.get(3)? })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// Records how far the audit log is safe, and that these changes are in it. It may be lost in a power failure: then

@@ -1,10 +1,11 @@
 //! A thread that makes the audit log last: once a second, and at once after a change. Once an hour it lets go of what is
 //! older than the operator wants to keep.
 
-use crate::RegistryError;
-use crate::audit::{Begin, Link};
+use crate::audit::{Announced, Begin, Keep, Link, Old};
+use crate::clock::now;
 use crate::files::locked;
 use crate::registry::Stores;
+use crate::{Cause, RegistryError};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_secs(1);
 const TRIM_PERIOD: Duration = Duration::from_secs(3600);
+const TRIM_TROUBLED: Duration = Duration::from_secs(60);
 
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
@@ -99,32 +101,61 @@ impl Shared {
                 return;
             }
             if let Some(keep) = self.keep.filter(|_| Instant::now() >= trim_at) {
-                let more = self.trim(&mut begin, keep).unwrap_or(false);
-                trim_at = Instant::now() + if more { PERIOD } else { TRIM_PERIOD };
+                trim_at = Instant::now() + self.trim(&mut begin, Keep(keep));
             }
         }
     }
 
-    /// Lets go of what is old, and tells whether there is more. What could not be done is tried again another time.
-    fn trim(&self, begin: &mut Begin, keep: Duration) -> Result<bool, RegistryError> {
+    /// Announces what will go and lets go of what was announced, and gives when to look again. What could not be done is
+    /// tried again.
+    fn trim(&self, begin: &mut Begin, keep: Keep) -> Duration {
+        let audit = &self.stores.audit;
+        let done = self.announce(*begin, keep).and_then(|announced| Ok((announced, self.let_go(begin, keep)?)));
+        let (trouble, pause) = match done {
+            Ok((announced, gone)) if announced.more || gone.more => (announced.trouble.or(gone.trouble), PERIOD),
+            Ok((announced, gone)) => (announced.trouble.or(gone.trouble), TRIM_PERIOD),
+            Err(error) => (Some(error.to_string()), TRIM_TROUBLED),
+        };
+        audit.set_trim_trouble(trouble);
+        pause
+    }
+
+    fn announce(&self, begin: Begin, keep: Keep) -> Result<Old, Cause> {
         let Stores { database, audit, .. } = &*self.stores;
-        let failed = |error: io::Error| RegistryError::internal("the audit log cannot be shortened", error);
-        // What a host had no time for any more.
-        audit.remove_before(begin).map_err(failed)?;
-        let known = locked(&self.recorded).in_database;
-        let old = audit.old(*begin, known, keep);
-        let Some(next) = old.begin else { return Ok(old.more) };
-        // First the log says so, then the database, and then it is so.
-        let line =
-            audit.say_begin(&next).map_err(|error| RegistryError::internal("the audit log takes nothing", error))?;
-        self.record()?;
-        if locked(&self.recorded).in_database.seq < line {
-            return Ok(true);
+        audit.leave_old_file(keep)?;
+        if audit.health().waiting > 0 {
+            return Ok(Old::default()); // the disk takes nothing, and what waits should not be this
         }
-        database.record_begin(&next)?;
-        *begin = next;
-        audit.remove_before(begin).map_err(failed)?;
-        Ok(old.more)
+        let known = locked(&self.recorded).in_database;
+        let from = database.announced()?.last().map_or(begin, |last| last.begin);
+        let old = audit.old(from, u64::MAX, known, keep.0.saturating_sub(keep.ahead()))?;
+        if let Some(next) = old.begin {
+            let line = audit.announce(&next)?;
+            self.record()?;
+            // Otherwise it is announced again another time.
+            if locked(&self.recorded).in_database.seq >= line {
+                database.record_announced(&Announced { begin: next, at: now() })?;
+            }
+        }
+        Ok(old)
+    }
+
+    fn let_go(&self, begin: &mut Begin, keep: Keep) -> Result<Old, Cause> {
+        let Stores { database, audit, .. } = &*self.stores;
+        // What a host had no time for any more.
+        audit.remove_before(begin)?;
+        let announced = database.announced()?;
+        let mut due = announced.iter().filter(|one| one.at.saturating_add(keep.ahead().as_secs()) <= now());
+        let Some(next) = due.next() else { return Ok(Old::default()) };
+        let known = locked(&self.recorded).in_database;
+        let mut old = audit.old(*begin, next.begin.segment, known, keep.0)?;
+        if old.begin == Some(next.begin) {
+            database.record_begin(&next.begin)?;
+            *begin = next.begin;
+            audit.remove_before(begin)?;
+            old.more |= due.next().is_some();
+        }
+        Ok(old)
     }
 
     fn settle(&self) -> Result<(), RegistryError> {

@@ -55,7 +55,7 @@ impl Registry {
     }
 
     /// The keys of a tenant, or the operators', that are `wanted`; revoked and expired ones too, newest first. Not more
-    /// than `most`, and only what comes after a key: none if there is no such key.
+    /// than `most`, and only what comes after one of them: none if that is none of them.
     pub fn keys(
         &self,
         tenant: Option<&str>,
@@ -65,13 +65,13 @@ impl Registry {
     ) -> Result<Option<Vec<Key>>, RegistryError> {
         self.check_owner(tenant)?;
         self.database().read(|connection| {
-            let number = "SELECT number FROM keys WHERE id = ?1 AND tenant IS ?2";
+            let number = "SELECT number FROM keys WHERE id = ?1";
             let before: i64 = match after {
                 None => i64::MAX,
-                Some(id) => match connection.query_row(number, (id, tenant), |row| row.get(0)).optional()? {
-                    None => return Ok(None),
-                    Some(number) => number,
-                },
+                Some(id) if find(connection, tenant, id)?.is_some_and(|(key, _)| wanted(&key)) => {
+                    connection.query_row(number, [id], |row| row.get(0))?
+                }
+                Some(_) => return Ok(None),
             };
             let list = "WHERE tenant IS ?1 AND number < ?2 ORDER BY number DESC";
             let mut statement = connection.prepare_cached(&format!("SELECT {} FROM keys {list}", snapshot::KEY))?;

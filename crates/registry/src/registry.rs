@@ -102,14 +102,14 @@ impl Registry {
         let failed = |source| OpenError::Registry { dir: dir.to_owned(), source };
         let (directory, recorded, begin) = database
             .read(|connection| {
-                let begin = database::read_begin(connection)?;
-                Ok((snapshot::load(connection)?, database::read_head(connection)?, begin))
+                let (head, begin) = (database::read_head(connection)?, database::read_begin(connection)?);
+                Ok((snapshot::load(connection)?, head, begin))
             })
             .map_err(failed)?;
         let bounds =
             Bounds { segment_bytes: options.segment_bytes, waiting_lines: options.waiting_lines, ..Bounds::default() };
         let (audit, logged) =
-            AuditLog::open(dir, recorded, bounds).map_err(OpenError::io("open the audit log in", dir))?;
+            AuditLog::open(dir, recorded, begin, bounds).map_err(OpenError::io("open the audit log in", dir))?;
         let outbox = Outbox::load(&database, &logged).map_err(failed)?;
         outbox.forward(&audit);
         let directory = Arc::new(ArcSwap::from_pointee(directory));

@@ -97,6 +97,11 @@ impl Registry {
         })
     }
 
+    /// What no other tenant has or had, also if it is called the same.
+    pub fn tenant_mark(&self, name: &str) -> Result<String, RegistryError> {
+        self.database().read(|connection| Ok(hex::encode(tenant_uid(connection, name)?)))
+    }
+
     /// Removes a tenant and everything it has; only the audit log remembers it.
     pub fn delete_tenant(&self, actor: &Actor, name: &str) -> Result<(), RegistryError> {
         let uid = self.change(|transaction, directory| {

@@ -96,7 +96,7 @@ impl Verify {
         if found.first_seq > 1 {
             let gone = found.first_seq - 1;
             report::talk(&format!(
-                "note: the first {gone} lines were let go of (`audit_log.keep_days`); the log says so"
+                "note: the first {gone} lines were let go of (`audit_log.keep_days`), as the log had announced"
             ));
         }
         print_text(&format!("ok: {} lines, head {}:{}", found.lines, found.last_seq, found.head))

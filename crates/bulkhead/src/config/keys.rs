@@ -311,10 +311,11 @@ choice! {
 }
 
 section! {
-    /// The audit log (docs/host.md). What goes is said in the log itself, and `bulkhead audit-log verify` checks the rest.
+    /// The audit log (docs/host.md). What will go is announced in the log itself, a week before, and `bulkhead audit-log
+    /// verify` checks the rest.
     AuditLog ["audit_log"] {
-        /// Days that its lines are kept, by this machine's clock. They go in whole files, of a day or 64 MiB, and a file
-        /// that is damaged stays. Not set: for ever.
+        /// Days that its lines are kept, by this machine's clock. They go in whole files, of a day or 64 MiB; a file that is
+        /// damaged stays. Not set: for ever.
         keep_days: Option<u64> = None => 1..=36_500, at_start;
     }
 }

@@ -180,8 +180,7 @@ async fn page(
         let _place = place;
         let cursors = Cursors::new(registry.host_key("admin-cursors")?);
         // Not a tenant's that had this name before.
-        let created = registry.directory().tenants.get(&tenant).map_or(0, |tenant| tenant.created_at);
-        let whose = format!("{tenant} {created}");
+        let whose = format!("{tenant} {}", registry.tenant_mark(&tenant)?);
         let before = match cursor.map(|cursor| cursors.open(&whose, &cursor)) {
             Some(None) => return Ok(None),
             Some(before) => before,

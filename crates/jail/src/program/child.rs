@@ -222,9 +222,14 @@ impl Child {
         }
     }
 
-    /// A busy machine may take its time with that.
+    /// Whether it has ended and is still being cleared away: a busy machine may take its time with that, and is given some.
     fn clearing(&self, wall: Duration, deadline: Instant) -> bool {
-        !wall.is_zero() && deadline.elapsed() < PATIENCE && self.processes.as_ref().is_some_and(usage::ending)
+        let ending = || self.processes.as_ref().is_some_and(usage::ending);
+        let clearing = !wall.is_zero() && deadline.elapsed() < PATIENCE && ending();
+        if clearing {
+            std::thread::sleep(PERIOD);
+        }
+        clearing
     }
 
     /// Resident memory of the program in bytes, as the kernel counts it now.

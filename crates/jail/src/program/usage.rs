@@ -50,10 +50,10 @@ pub(super) fn of_all(processes: &OwnedFd, group: Option<&Group>) -> Option<Usage
 
 /// Whether the first process, which ends with the program, is about to end, or nobody else is left who is not.
 pub(super) fn ending(processes: &OwnedFd) -> bool {
-    let goes_on = |process: &Path| of_threads(process).any(|thread| beginning(&thread.join("stat")).is_some_and(lives));
-    let (first, others): (Vec<_>, Vec<_>) =
-        list(processes).unwrap_or_default().into_iter().partition(|process| process.ends_with("1"));
-    !first.iter().any(|process| goes_on(process)) || !others.iter().any(|process| goes_on(process))
+    let goes_on = |process: &PathBuf| beginning(&process.join("stat")).is_some_and(|stat| goes_on(&stat));
+    let Some(all) = list(processes) else { return false };
+    let (first, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| process.ends_with("1"));
+    !first.iter().any(goes_on) || !others.iter().any(goes_on)
 }
 
 pub(super) fn proportional(processes: &OwnedFd) -> Option<u64> {
@@ -107,13 +107,15 @@ fn number(text: &str, name: &str) -> u64 {
     value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Fields 3 and 9: the state, and flags.
-fn lives(stat: String) -> bool {
+/// Fields 3, 9 and 20: the state, flags and threads. Where the first thread has ended, others may go on.
+fn goes_on(stat: &str) -> bool {
     const ENDS: u64 = 4;
     let mut fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
     let state = fields.next();
-    let flags = fields.nth(5).and_then(|flags| flags.parse::<u64>().ok());
-    !matches!(state, Some("Z" | "X")) && flags.is_some_and(|flags| flags & ENDS == 0)
+    let mut number = |skipped| fields.nth(skipped).and_then(|field| field.parse::<u64>().ok());
+    let (flags, threads) = (number(5), number(10));
+    let ended = matches!(state, Some("Z" | "X")) || flags.is_some_and(|flags| flags & ENDS != 0);
+    !ended || threads.is_some_and(|threads| threads > 1)
 }
 
 /// Fields 14 to 17: user and system, of the process with its threads that have ended, and of the children it has waited

@@ -11,7 +11,7 @@ mod verify;
 pub(crate) use line::Link;
 pub use recent::Recent;
 pub(crate) use tail::Bounds;
-pub(crate) use trim::Begin;
+pub(crate) use trim::{Announced, Begin, Keep, Old};
 pub use verify::{Verified, VerifyError, verify};
 
 use crate::files::{self, locked};
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tail::Tail;
 use tokio::sync::broadcast;
 
-const DAY: Duration = Duration::from_secs(86_400);
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
 /// Calls a follower may lag behind before it misses some.
 const FOLLOWED_CALLS: usize = 1024;
@@ -117,10 +117,15 @@ pub struct AuditLog {
 impl AuditLog {
     /// Opens the log below a data directory. `recorded` is the last line that is known to have been safe. Also returns the
     /// ids of the changes after it.
-    pub(crate) fn open(dir: &Path, recorded: Link, bounds: Bounds) -> io::Result<(AuditLog, HashSet<String>)> {
+    pub(crate) fn open(
+        dir: &Path,
+        recorded: Link,
+        begin: Begin,
+        bounds: Bounds,
+    ) -> io::Result<(AuditLog, HashSet<String>)> {
         let dir = dir.join("audit");
         files::create_dir(&dir)?;
-        let recovered = recover::recover(&dir, recorded)?;
+        let recovered = recover::recover(&dir, recorded, begin)?;
         let log = AuditLog {
             tail: Mutex::new(Tail::new(dir.clone(), bounds, recovered.found)),
             dir,
@@ -245,26 +250,23 @@ impl AuditLog {
         }
     }
 
-    /// What is older than this and can go; so that there is something, no file is written to for longer than a day.
-    pub(crate) fn old(&self, begin: Begin, safe: Link, older: Duration) -> trim::Old {
-        let segment = locked(&self.tail).segment();
-        let found = segment.map_or(Ok(false), |number| trim::begins_before(&self.dir, number, older.min(DAY)));
-        let found = found.and_then(|aged| {
-            if let Some(number) = segment.filter(|_| aged) {
-                locked(&self.tail).leave(number);
-            }
-            trim::find(&self.dir, begin, safe, older)
-        });
-        let mut old =
-            found.unwrap_or_else(|error| trim::Old { trouble: Some(error.to_string()), ..Default::default() });
-        old.trouble = old.trouble.map(|trouble| format!("old lines of the audit log cannot be let go of: {trouble}"));
-        locked(&self.trim_trouble).clone_from(&old.trouble);
-        old
+    /// Begins a new file if the one that is written to is old, so that it can go one day.
+    pub(crate) fn leave_old_file(&self, keep: Keep) -> io::Result<()> {
+        let Some(number) = locked(&self.tail).segment() else { return Ok(()) };
+        if trim::begins_before(&self.dir, number, keep.of_one_file())? {
+            locked(&self.tail).leave(number);
+        }
+        Ok(())
     }
 
-    /// Says in the log where it begins from now on, and gives the number of that line.
-    pub(crate) fn say_begin(&self, begin: &Begin) -> Result<u64, AuditError> {
-        let event = AuditEvent::Host { what: trim::TRIMMED.to_owned(), detail: begin.said() };
+    /// What is older than this and can go, up to a file.
+    pub(crate) fn old(&self, begin: Begin, to: u64, safe: Link, older: Duration) -> io::Result<Old> {
+        trim::find(&self.dir, begin, to, safe, older)
+    }
+
+    /// Says where the log will begin, and gives the number of the line that does.
+    pub(crate) fn announce(&self, begin: &Begin) -> Result<u64, AuditError> {
+        let event = AuditEvent::Host { what: trim::ANNOUNCED.to_owned(), detail: begin.said() };
         let seq = self.add(&event)?;
         self.write_up_to(seq);
         Ok(seq)
@@ -272,7 +274,13 @@ impl AuditLog {
 
     /// Removes what comes before the log's beginning.
     pub(crate) fn remove_before(&self, begin: &Begin) -> io::Result<()> {
-        trim::remove_before(&self.dir, begin.segment)
+        trim::remove_before(&self.dir, begin)
+    }
+
+    /// Why what is old cannot be let go of, if so.
+    pub(crate) fn set_trim_trouble(&self, trouble: Option<String>) {
+        let said = |trouble: String| format!("old lines of the audit log cannot be let go of: {trouble}");
+        *locked(&self.trim_trouble) = trouble.map(said);
     }
 
     fn look_after_file(&self) {

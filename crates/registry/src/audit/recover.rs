@@ -7,6 +7,7 @@
 use super::line::{self, Chain, GENESIS, Link};
 use super::segment::{self, Lines};
 use super::tail::Found;
+use super::trim::Begin;
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io;
@@ -25,10 +26,12 @@ pub(crate) struct Recovered {
     pub ids: HashSet<String>,
 }
 
-pub(crate) fn recover(dir: &Path, recorded: Link) -> io::Result<Recovered> {
+pub(crate) fn recover(dir: &Path, recorded: Link, begin: Begin) -> io::Result<Recovered> {
     let segments = segment::list(dir)?;
+    // Where what is let go of has its place, nothing new is written.
+    let gone = begin.segment.saturating_sub(1);
     let Some(last) = segments.last().copied() else {
-        let found = Found { head: recorded, segment: 0, file: None, length: 0, dirty: false };
+        let found = Found { head: recorded, segment: gone, file: None, length: 0, dirty: false };
         let damage = (recorded.seq > 0).then(|| format!("the log is gone, all {} lines of it", recorded.seq));
         return Ok(Recovered { found, torn: 0, damage: damage.into_iter().collect(), ids: HashSet::new() });
     };
@@ -36,7 +39,11 @@ pub(crate) fn recover(dir: &Path, recorded: Link) -> io::Result<Recovered> {
     for number in &segments[first_to_read(dir, &segments, recorded)?..] {
         scan.segment(dir, *number, *number == last)?;
     }
-    scan.finish(dir, last)
+    let mut recovered = scan.finish(dir, last)?;
+    if recovered.found.segment < gone {
+        recovered.found = Found { segment: gone, file: None, length: 0, dirty: false, ..recovered.found };
+    }
+    Ok(recovered)
 }
 
 /// Index of the segment with the recorded head. Those before it are for `verify`, which takes its time.

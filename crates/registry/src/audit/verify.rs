@@ -2,7 +2,7 @@
 
 use super::line::{Chain, GENESIS, Link};
 use super::segment::{self, Lines};
-use super::trim::{Begin, TRIMMED};
+use super::trim::{ANNOUNCED, Begin};
 use crate::{Cause, database};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -77,11 +77,13 @@ struct Wanted {
     seq: Option<u64>,
     hash: [u8; 32],
     seen: bool,
+    /// Somebody kept it where nobody else can write: what comes before it was not made later.
+    kept: bool,
 }
 
 impl Wanted {
     fn of(link: Link, who: &'static str) -> Wanted {
-        Wanted { who, seq: Some(link.seq), hash: link.hash, seen: link == GENESIS }
+        Wanted { who, seq: Some(link.seq), hash: link.hash, seen: link == GENESIS, kept: false }
     }
 
     fn parse(given: &str) -> Result<Wanted, VerifyError> {
@@ -91,11 +93,15 @@ impl Wanted {
             None => (None, given.trim()),
         };
         let hash = <[u8; 32]>::try_from(hex::decode(hash).map_err(|_| bad())?).map_err(|_| bad())?;
-        Ok(Wanted { who: "was expected", seq, hash, seen: hash == GENESIS.hash && seq.is_none_or(|seq| seq == 0) })
+        let seen = hash == GENESIS.hash && seq.is_none_or(|seq| seq == 0);
+        Ok(Wanted { who: "was expected", seq: if seen { Some(0) } else { seq }, hash, seen, kept: true })
     }
 
     fn look(&mut self, link: Link) {
-        self.seen |= link.hash == self.hash && self.seq.is_none_or(|seq| seq == link.seq);
+        if link.hash == self.hash && self.seq.is_none_or(|seq| seq == link.seq) {
+            self.seen = true;
+            self.seq = Some(link.seq);
+        }
     }
 }
 
@@ -103,8 +109,8 @@ struct Walk {
     dir: PathBuf,
     wanted: Vec<Wanted>,
     begin: Begin,
-    /// The log says that it begins there.
-    begin_is_said: bool,
+    /// The first line that says that the log begins there.
+    announced: Option<u64>,
     chain: Chain,
     last: Link,
     verified: Verified,
@@ -114,16 +120,14 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(dir: PathBuf, mut wanted: Vec<Wanted>, begin: Begin) -> Walk {
-        // Its content is gone, but not its hash.
-        wanted.iter_mut().for_each(|wanted| wanted.look(begin.after));
+    fn new(dir: PathBuf, wanted: Vec<Wanted>, begin: Begin) -> Walk {
         let verified =
             Verified { lines: 0, segments: 0, first_seq: 0, last_seq: 0, head: String::new(), torn_bytes: 0 };
         Walk {
             dir,
             wanted,
             begin,
-            begin_is_said: begin == Begin::FIRST,
+            announced: (begin == Begin::FIRST).then_some(0),
             chain: Chain::after(begin.after),
             last: begin.after,
             verified,
@@ -191,7 +195,7 @@ impl Walk {
             self.verified.first_seq = link.seq;
         }
         self.verified.lines += 1;
-        self.begin_is_said = self.begin_is_said || says(line, &self.begin);
+        self.announced = self.announced.or_else(|| says(line, &self.begin).then_some(link.seq));
         self.last = link;
         Ok(())
     }
@@ -201,24 +205,31 @@ impl Walk {
     }
 
     fn finish(mut self) -> Result<Verified, VerifyError> {
-        if !self.begin_is_said {
-            let gone = self.begin.after.seq;
-            return Err(self.broken(&format!("no line up to here says that the log lost its first {gone} lines")));
-        }
+        let gone = self.begin.after.seq;
+        let Some(announced) = self.announced else {
+            return Err(self.broken(&format!("no line up to here says that the first {gone} lines would go")));
+        };
         if let Some(missing) = self.wanted.iter().find(|wanted| !wanted.seen) {
             let hash = hex::encode(missing.hash);
             let seq = missing.seq.map_or(String::new(), |seq| format!(" {seq}"));
-            if missing.seq.is_some_and(|seq| seq <= self.begin.after.seq) {
-                let gone = self.begin.after.seq;
+            if missing.seq.is_some_and(|seq| seq <= gone) {
+                let who = missing.who;
                 return Err(self.broken(&format!(
-                    "line{seq} that {} went with the first {gone}, which were too old to be kept; a later head can be checked",
-                    missing.who
+                    "line{seq} that {who} went with the first {gone}, which were too old to be kept; keep later heads"
                 )));
             }
             return Err(self.broken(&match missing.seq.is_some_and(|seq| seq > self.last.seq) {
                 true => format!("the log ends here, without line{seq} that {} ({hash})", missing.who),
                 false => format!("up to here there is no line{seq} with the hash that {} ({hash})", missing.who),
             }));
+        }
+        if let Some(early) = self.wanted.iter().find(|wanted| wanted.kept && wanted.seq < Some(announced)) {
+            let seq = early.seq.unwrap_or_default();
+            return Err(self.broken(&format!(
+                "line {announced} says that the first {gone} lines would go, and line {seq} that {} is from before: it does \
+                 not show who said so; keep later heads",
+                early.who
+            )));
         }
         self.verified.last_seq = self.last.seq;
         self.verified.head = hex::encode(self.last.hash);
@@ -234,9 +245,9 @@ fn says(line: &[u8], begin: &Begin) -> bool {
         what: &'a str,
         detail: &'a str,
     }
-    memchr::memmem::find(line, TRIMMED.as_bytes()).is_some()
+    memchr::memmem::find(line, ANNOUNCED.as_bytes()).is_some()
         && serde_json::from_slice(line).is_ok_and(|fields: Fields| {
-            fields.kind == "host" && fields.what == TRIMMED && fields.detail == begin.said()
+            fields.kind == "host" && fields.what == ANNOUNCED && fields.detail == begin.said()
         })
 }
 
