@@ -18,7 +18,9 @@ use crate::process::{self, Exit};
 use crate::socket::{self, poll_readable};
 use crate::sys::check;
 
-/// Building a jail takes some milliseconds.
+/// Building a jail takes some milliseconds, and on a machine with far too much to do some seconds.
+const BUILD_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the tree may take to hand out a socket, and the kernel to clear a tree away.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest reason for a failed start that is read.
 const REPORT_MAX: usize = 2048;
@@ -111,13 +113,13 @@ impl Child {
 
     /// What is handed out comes first. The report then ends without a word when the program starts.
     fn hear(&mut self, report: &OwnedFd) -> Result<(), SpawnError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + BUILD_PATIENCE;
         let mut why = Vec::new();
         let mut byte = [0];
         while why.len() < REPORT_MAX {
             let left = deadline.saturating_duration_since(Instant::now());
             if !poll_readable(report.as_raw_fd(), Some(left)).map_err(SpawnError::Pipe)? {
-                return Err(SpawnError::Slow(PATIENCE));
+                return Err(SpawnError::Slow(BUILD_PATIENCE));
             }
             match socket::recv_with_fd(report.as_fd(), &mut byte).map_err(SpawnError::Pipe)? {
                 (0, _) => break,
