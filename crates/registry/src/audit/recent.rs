@@ -354,7 +354,7 @@ mod tests {
                 let mut text = vec![0; search.end_in(&file).unwrap() as usize];
                 file.read_exact_at(&mut text, 0).unwrap();
                 assert!(text.is_empty() || text.ends_with(b"\n"), "whole lines");
-                last = text.split(|byte| *byte == b'\n').filter_map(number_of).last().unwrap_or(last);
+                last = text.split(|byte| *byte == b'\n').filter_map(number_of).next_back().unwrap_or(last);
             }
             assert_eq!(last, below - 1);
         }
