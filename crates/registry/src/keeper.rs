@@ -123,18 +123,19 @@ impl Shared {
     fn announce(&self, begin: Begin, keep: Keep) -> Result<Old, Cause> {
         let Stores { database, audit, .. } = &*self.stores;
         audit.leave_old_file(keep)?;
-        if audit.health().waiting > 0 {
-            return Ok(Old::default()); // the disk takes nothing, and what waits should not be this
+        if audit.is_stuck() {
+            return Ok(Old::default()); // what waits for the disk should not be this
         }
         let known = locked(&self.recorded).in_database;
         let from = database.announced()?.last().map_or(begin, |last| last.begin);
-        let old = audit.old(from, u64::MAX, known, keep.0.saturating_sub(keep.ahead()))?;
+        let mut old = audit.old(from, u64::MAX, known, keep.0.saturating_sub(keep.ahead()))?;
         if let Some(next) = old.begin {
             let line = audit.announce(&next)?;
             self.record()?;
-            // Otherwise it is announced again another time.
             if locked(&self.recorded).in_database.seq >= line {
                 database.record_announced(&Announced { begin: next, at: now() })?;
+            } else {
+                old.more = false; // the disk does not keep it: it is announced again, but not at once
             }
         }
         Ok(old)

@@ -264,6 +264,11 @@ impl AuditLog {
         trim::find(&self.dir, begin, to, safe, older)
     }
 
+    /// Whether the disk took nothing when it was last tried.
+    pub(crate) fn is_stuck(&self) -> bool {
+        locked(&self.tail).trouble().is_some()
+    }
+
     /// Says where the log will begin, and gives the number of the line that does.
     pub(crate) fn announce(&self, begin: &Begin) -> Result<u64, AuditError> {
         let event = AuditEvent::Host { what: trim::ANNOUNCED.to_owned(), detail: begin.said() };
