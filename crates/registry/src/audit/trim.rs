@@ -5,9 +5,9 @@
 //! beginning was cut off by hand, because nobody can put an announcement in front of it. A file that is not sound stays,
 //! with all that come after it: damage is there to be found.
 
-use super::line::{self, Chain, GENESIS, Link};
+use super::DAY;
+use super::line::{self, Chain, GENESIS, Link, Parsed};
 use super::segment::{self, Lines};
-use super::{DAY, line::Parsed};
 use crate::clock::write_rfc3339;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
