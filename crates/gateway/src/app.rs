@@ -255,6 +255,13 @@ impl App {
         known
     }
 
+    /// Whether it must be asked again who this is, since they were found in the directory of this revision: costs nothing,
+    /// and is rarely so.
+    pub(crate) fn must_ask_again(&self, caller: &Caller, revision: u64) -> bool {
+        let changed = || caller.key.is_some() && self.registry.directory().revision != revision;
+        caller.expires_at.is_some_and(|at| at <= unix_now()) || changed()
+    }
+
     pub(crate) fn admit(&self, tenant: &Tenant, caller: &Caller) -> Result<Admission, RpcError> {
         if *self.closing.borrow() {
             return Err(RpcError::unavailable("the host is shutting down"));

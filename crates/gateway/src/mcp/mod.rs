@@ -68,7 +68,7 @@ async fn serve(app: Arc<App>, tenant: &str, server: Option<&str>, request: Reque
             let (caller, revision) = (desk.caller.clone(), desk.revision);
             let response = post(desk, &parts.headers, body, streams).await;
             // Who is not let in any more by now hears nothing, whatever was done for them; streams see to that themselves.
-            if !app.still_valid_since(&caller, &mut { revision })
+            if app.must_ask_again(&caller, revision)
                 && let Err(refusal) =
                     app.caller(&app.registry().directory(), &parts.headers, &resource(tenant, server)).await
             {

@@ -144,7 +144,8 @@ fn enclosed<'a>(text: &'a [u8], before: &[u8], after: &[u8]) -> Option<&'a [u8]>
     text.strip_prefix(before)?.strip_suffix(after)
 }
 
-fn sequence(line: &[u8]) -> Option<u64> {
+/// The number of what begins like a line.
+pub(crate) fn sequence(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(br#"{"seq":"#)?;
     let end = digits.iter().take(20).position(|byte| !byte.is_ascii_digit())?;
     let rest = &digits[end..];

@@ -7,7 +7,7 @@
 //! No search reads for ever: one that has read enough says where it stopped, and the next goes on there. Lines are in the
 //! order of their numbers, so that place is found without reading what comes after it.
 
-use super::line::LONGEST_LINE;
+use super::line::{LONGEST_LINE, sequence as number_of};
 use super::{CallFilter, CallLine, segment};
 use memchr::memmem::FinderRev;
 use serde::Deserialize;
@@ -26,10 +26,8 @@ const FARTHEST: u64 = 1 << 30;
 /// Nor looks into more lines.
 const MOST_PARSED: usize = 200_000;
 const MOST_CALLS: usize = 1000;
-/// What every line begins with. Nothing in a line has a line break.
-const BEGINNING: &[u8] = br#"{"seq":"#;
-/// With a number of 64 bits and what follows it.
-const LONGEST_BEGINNING: usize = BEGINNING.len() + 21;
+/// Up to the number and what follows it: enough for [`number_of`].
+const LONGEST_BEGINNING: usize = 64;
 
 /// What a search has found.
 #[derive(Debug, Default)]
@@ -217,12 +215,6 @@ fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(filled)
 }
 
-fn number_of(line: &[u8]) -> Option<u64> {
-    let digits = line.strip_prefix(BEGINNING)?;
-    let digits = &digits[..digits.iter().take(21).position(|byte| !byte.is_ascii_digit())?];
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
 /// None if a line is not that of a call.
 pub(crate) fn call_line(line: &[u8]) -> Option<CallLine> {
     #[derive(Deserialize)]
@@ -293,7 +285,7 @@ mod tests {
                     text += "damaged {\"seq\":1,\n";
                 }
                 text += &format!(
-                    r#"{{"seq":{seq},"kind":"call","tenant":"{tenant}","server":"s","caller":"c","name":"{name}","outcome":"ok"}}"#
+                    r#"{{"seq":{seq},"time":"","kind":"call","tenant":"{tenant}","server":"s","caller":"c","name":"{name}","outcome":"ok"}}"#
                 );
                 text += "\n";
                 of_acme.extend((tenant == "acme").then_some(seq));
