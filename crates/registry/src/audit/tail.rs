@@ -107,8 +107,10 @@ impl Tail {
         }
     }
 
-    pub(crate) fn head(&self) -> Link {
-        self.head
+    /// The last line that is in a file, after writing what waits.
+    pub(crate) fn written(&mut self) -> Link {
+        self.write_up_to(self.head.seq);
+        self.written
     }
 
     /// The line added last, with its line break, while it waits.

@@ -138,6 +138,19 @@ fn verify_works_while_the_log_is_written() {
     });
 }
 
+/// Lines of calls that end together are written together: the head must not name one that only waits.
+#[test]
+fn a_head_names_only_what_is_written() {
+    let host = fresh();
+    let audit = host.registry.audit();
+    for _ in 0..3 {
+        audit.add(&call("acme", "prices", "ok")).unwrap();
+        let head = head(audit);
+        verify(host.dir.path(), Some(&head)).unwrap_or_else(|error| panic!("{head}: {error}"));
+    }
+    assert_eq!(audit.head().seq, 4, "the operator's key and three calls");
+}
+
 #[test]
 fn an_expected_head_must_be_in_the_log() {
     let host = fresh();
