@@ -372,7 +372,7 @@ fn a_reader_that_goes_away_and_a_full_disk_are_no_crash() {
 #[test]
 fn it_runs_for_an_unprivileged_user() {
     let Some(nobody) = support::nobody() else {
-        eprintln!("notice: skipped, as only root can become somebody else (with `setpriv`)");
+        skips::skip("only root can become another user, with `setpriv`");
         return;
     };
     let dir = Dir::for_everybody();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::host::{Host, Keys, until};
 use support::http::{Answer, Connection};
-use support::world::{in_own_world, inside, shell};
+use support::world::{in_own_world, shell};
 use support::{Dir, PROGRAM, bulkhead, signed};
 
 /// A server that says which version it is, and can say much.
@@ -222,13 +222,7 @@ fn ready(host: &Host) -> Answer {
 
 #[test]
 fn a_full_disk() {
-    in_own_world("on_a_full_disk", LOOPBACK);
-}
-
-/// Not a test of its own.
-#[test]
-fn on_a_full_disk() {
-    if !inside("on_a_full_disk") {
+    if !in_own_world("a_full_disk", LOOPBACK) {
         return;
     }
     let dir = Dir::new();
@@ -271,13 +265,7 @@ fn on_a_full_disk() {
 
 #[test]
 fn a_disk_that_can_only_be_read() {
-    in_own_world("on_a_disk_that_can_only_be_read", LOOPBACK);
-}
-
-/// Not a test of its own.
-#[test]
-fn on_a_disk_that_can_only_be_read() {
-    if !inside("on_a_disk_that_can_only_be_read") {
+    if !in_own_world("a_disk_that_can_only_be_read", LOOPBACK) {
         return;
     }
     let dir = Dir::new();
@@ -307,7 +295,7 @@ fn with_own_clock(dir: &Dir) -> Option<Command> {
     let library = dir.path("clock.so");
     let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).args([&code, "-ldl"]).status();
     if !built.is_ok_and(|status| status.success()) {
-        println!("skipped: there is no C compiler to make a clock with");
+        skips::skip("there is no C compiler `cc` to make a clock with");
         return None;
     }
     set_clock(dir, 0);
@@ -400,7 +388,7 @@ fn raise_open_files() -> u64 {
 fn ten_thousand_idle_connections() {
     const IDLE: usize = 10_000;
     if raise_open_files() < IDLE as u64 + 2000 {
-        println!("skipped: `ulimit -Hn` is too small for {IDLE} connections");
+        skips::skip(&format!("`ulimit -Hn` is too small for {IDLE} connections"));
         return;
     }
     let dir = Dir::new();
@@ -494,13 +482,7 @@ fn who_takes_nothing_is_cut_off() {
 
 #[test]
 fn a_client_that_vanished() {
-    in_own_world("who_listens_and_vanishes", LOOPBACK);
-}
-
-/// Not a test of its own.
-#[test]
-fn who_listens_and_vanishes() {
-    if !inside("who_listens_and_vanishes") {
+    if !in_own_world("a_client_that_vanished", LOOPBACK) {
         return;
     }
     // Another network, with a cable to this one.

@@ -255,7 +255,7 @@ fn newest(package: &str) -> Option<String> {
     let version = if registry == "npm" { Some(text.trim()) } else { text.split(['(', ')']).nth(1) };
     let version = version.filter(|version| asked.status.success() && !version.is_empty());
     if version.is_none() {
-        eprintln!("SKIPPED: `{program} {}` does not work here", arguments.join(" "));
+        skips::skip(&format!("`{program} {}` does not work here", arguments.join(" ")));
     }
     let mark = if registry == "npm" { "@" } else { "==" };
     version.map(|version| format!("{package}{mark}{version}"))

@@ -242,7 +242,7 @@ mod tests {
         let around = Surroundings::here().unwrap();
         for name in ["python3", "node"] {
             let Ok(found) = find(name, &around) else {
-                eprintln!("SKIPPED: there is no {name}");
+                skips::skip(&format!("there is no {name}"));
                 continue;
             };
             let real = fs::canonicalize(&found.program).unwrap();

@@ -2,9 +2,12 @@
 
 use std::process::{Command, Stdio};
 
-/// Runs the test `name` of this binary, which looks with [`inside`] whether it is in there. `setup` is shell script.
-/// Without the rights to have such a world the test is skipped, and says so.
-pub fn in_own_world(name: &str, setup: &str) {
+/// Runs the test `name` of this binary again in a world of its own, and there for real. `setup` is shell script. False: the
+/// test is over out here, or is skipped without the rights to have such a world.
+pub fn in_own_world(name: &str, setup: &str) -> bool {
+    if std::env::var("TEST_WORLD").is_ok_and(|world| world == name) {
+        return true;
+    }
     let script = |then: &str| {
         let mut command = Command::new("unshare");
         let script = format!("({setup}) >/dev/null 2>&1 || exit 77; {then}");
@@ -13,17 +16,13 @@ pub fn in_own_world(name: &str, setup: &str) {
         command
     };
     if !script("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        println!("skipped: {name} needs the right to have mounts and a network of its own");
-        return;
+        skips::skip("needs the right to have mounts and a network of its own");
+        return false;
     }
     let run = format!(r#"exec timeout --kill-after=10 150 "$TEST_BINARY" --exact {name} --nocapture"#);
     let status = script(&run).status().expect("the shell starts");
     assert!(status.success(), "{name}: {status}");
-}
-
-/// Whether this is the run in the world of that name.
-pub fn inside(name: &str) -> bool {
-    std::env::var("TEST_WORLD").is_ok_and(|world| world == name)
+    false
 }
 
 /// Runs a line of shell script that must work.

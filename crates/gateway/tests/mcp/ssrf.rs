@@ -108,7 +108,7 @@ fn inside() -> bool {
     // Whoever is not root becomes it to lay the network, and is nobody special again in it.
     let space: &[&str] = if is_root() { &["--net"] } else { &["--user", "--map-root-user", "--net"] };
     if !works("unshare", &[space, &["--", "ip", "link", "set", "lo", "up"]].concat()) {
-        eprintln!("SKIPPED: {NAME} needs the programs `ip` and `unshare`, and user namespaces");
+        skips::skip("needs the programs `ip` and `unshare`, and user namespaces");
         return false;
     }
     let again = if is_root() { "" } else { "unshare --user --map-user=1000 --map-group=1000 --" };

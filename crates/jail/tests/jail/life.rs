@@ -120,8 +120,7 @@ pub fn the_cpu_timer_kills_a_sealed_child() {
 pub fn memory_is_what_was_touched() {
     let large = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     if large.is_ok_and(|large| large.contains("[always]")) {
-        println!("skipped: this kernel gives large pages to who does not ask for them");
-        return;
+        crate::harness::skip("this kernel gives large pages to processes that do not ask for them");
     }
     let said = ask(None, |_| {
         let take = |times: usize| {

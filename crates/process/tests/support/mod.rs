@@ -62,7 +62,7 @@ impl Server {
     /// The same in Node; none where this machine has none.
     pub fn node(file: &str, arguments: &[&str]) -> Option<Server> {
         if !["/usr/bin/node", "/usr/local/bin/node"].iter().any(|path| Path::new(path).exists()) {
-            eprintln!("SKIPPED: this machine has no node");
+            skips::skip("there is no node in /usr/bin or /usr/local/bin");
             return None;
         }
         let mut server = Server::new(file, arguments);

@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
-fn child_dir(role: &str) -> Option<PathBuf> {
-    (std::env::var("REGISTRY_TEST_ROLE").ok()? == role).then(|| std::env::var("REGISTRY_TEST_DIR").unwrap().into())
+/// Where the file system of its own is, and what the test is to do there: it was started by itself.
+fn inside() -> Option<(PathBuf, String)> {
+    Some((std::env::var_os("REGISTRY_TEST_DIR")?.into(), std::env::var("REGISTRY_TEST_ROLE").unwrap()))
 }
 
-/// Runs one of the tests below on a file system of its own. `mount` mounts it on `$DIR`. False: it cannot be had here.
-fn on_own_disk(role: &str, dir: &Path, mount: &str) -> bool {
+/// Runs a test again on a file system of its own, with the `role` that [`inside`] gives it there. `mount` mounts it on `$DIR`.
+/// False: it cannot be had here.
+fn on_own_disk(test: &str, role: &str, dir: &Path, mount: &str) -> bool {
     let script = |then: &str| {
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &format!("({mount}) >/dev/null 2>&1 || exit 77; {then}")]);
@@ -25,11 +27,11 @@ fn on_own_disk(role: &str, dir: &Path, mount: &str) -> bool {
     };
     let possible = script("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
     if !possible {
-        println!("skipped: {role} needs the right to mount a file system");
+        skips::skip("needs the right to mount a file system");
         return false;
     }
-    let status = script(&format!(r#"exec timeout 120 "$BINARY" --exact disk::{role} --nocapture"#)).status().unwrap();
-    assert!(status.success(), "{role}: {status}");
+    let status = script(&format!(r#"exec timeout 120 "$BINARY" --exact disk::{test} --nocapture"#)).status().unwrap();
+    assert!(status.success(), "{test} ({role}): {status}");
     true
 }
 
@@ -46,14 +48,11 @@ fn line(text: &str) -> ToolLine {
 
 #[test]
 fn a_full_disk() {
-    let dir = tempdir().unwrap();
-    on_own_disk("on_a_full_disk", dir.path(), r#"mount -t tmpfs -o size=6m,mode=700 none "$DIR""#);
-}
-
-/// Not a test of its own.
-#[test]
-fn on_a_full_disk() {
-    let Some(dir) = child_dir("on_a_full_disk") else { return };
+    let Some((dir, _)) = inside() else {
+        let dir = tempdir().unwrap();
+        on_own_disk("a_full_disk", "", dir.path(), r#"mount -t tmpfs -o size=6m,mode=700 none "$DIR""#);
+        return;
+    };
     let options = OpenOptions { waiting_lines: 500, segment_bytes: 100_000, ..OpenOptions::default() };
     let registry = Registry::open_with(&dir, options).unwrap();
     let acme = registry.create_tenant(&actor(), "acme").unwrap();
@@ -125,6 +124,12 @@ fn on_a_full_disk() {
 /// The file system finds an error in itself and refuses all writes from then on, as ext4 does.
 #[test]
 fn a_disk_that_turns_read_only() {
+    const TEST: &str = "a_disk_that_turns_read_only";
+    match inside() {
+        Some((dir, role)) if role == "fails" => return on_a_disk_that_fails(&dir),
+        Some((dir, _)) => return on_the_repaired_disk(&dir),
+        None => {}
+    }
     let dir = tempdir().unwrap();
     let image = dir.path().join("image");
     let data = dir.path().join("data");
@@ -132,34 +137,30 @@ fn a_disk_that_turns_read_only() {
     File::create(&image).unwrap().set_len(24 << 20).unwrap();
     let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).stderr(Stdio::null()).status();
     if !made.is_ok_and(|status| status.success()) {
-        println!("skipped: there is no mkfs.ext4");
+        skips::skip("there is no mkfs.ext4");
         return;
     }
     let mount = format!(
         r#"mount -o loop,errors=remount-ro '{}' "$DIR" && chmod 700 "$DIR" && test -w /sys/fs/ext4/$(basename $(findmnt -no SOURCE "$DIR"))/trigger_fs_error"#,
         image.display()
     );
-    if !on_own_disk("on_a_disk_that_turns_read_only", &data, &mount) {
+    if !on_own_disk(TEST, "fails", &data, &mount) {
         return;
     }
     // Repaired, it has everything that was confirmed.
     let checked = Command::new("e2fsck").args(["-fy"]).arg(&image).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if checked.is_ok_and(|status| status.code().is_some_and(|code| code < 4)) {
-        on_own_disk("on_the_repaired_disk", &data, &mount);
-    }
+    assert!(checked.is_ok_and(|status| status.code().is_some_and(|code| code < 4)), "e2fsck repairs it");
+    assert!(on_own_disk(TEST, "repaired", &data, &mount));
 }
 
-/// Not a test of its own.
-#[test]
-fn on_a_disk_that_turns_read_only() {
-    let Some(dir) = child_dir("on_a_disk_that_turns_read_only") else { return };
-    let registry = Registry::open(&dir).unwrap();
+fn on_a_disk_that_fails(dir: &Path) {
+    let registry = Registry::open(dir).unwrap();
     registry.create_tenant(&actor(), "acme").unwrap();
     let deployed = deploy_well(&registry, "acme", "prices", "return 1");
     let (revoked, token) = registry.create_key(&actor(), call_key("acme", "x")).unwrap();
     registry.revoke_key(&actor(), Some("acme"), &revoked.id).unwrap();
     registry.close().unwrap();
-    let device = Command::new("findmnt").args(["-no", "SOURCE"]).arg(&dir).output().unwrap().stdout;
+    let device = Command::new("findmnt").args(["-no", "SOURCE"]).arg(dir).output().unwrap().stdout;
     let device = Path::new(std::str::from_utf8(&device).unwrap().trim()).file_name().unwrap().to_owned();
     fs::write(Path::new("/sys/fs/ext4").join(device).join("trigger_fs_error"), "a test").unwrap();
 
@@ -173,19 +174,19 @@ fn on_a_disk_that_turns_read_only() {
     }
     let health = registry.health();
     assert_eq!(health.audit.waiting, 100);
+    // What waits is not part of the head: whoever keeps it finds it in the files.
+    let head = registry.audit().head();
+    verify(dir, Some(&format!("{}:{}", head.seq, head.hash))).unwrap();
     assert!(health.problems.iter().any(|problem| problem.contains("audit log")), "{health:?}");
     assert!(health.problems.iter().any(|problem| problem.contains("changes cannot be saved")), "{health:?}");
     registry.logs().append("acme", "prices", &line("x"));
     assert!(registry.close().is_err());
-    verify(&dir, None).unwrap();
+    verify(dir, None).unwrap();
 }
 
-/// Not a test of its own.
-#[test]
-fn on_the_repaired_disk() {
-    let Some(dir) = child_dir("on_the_repaired_disk") else { return };
-    verify(&dir, None).unwrap();
-    let registry = Registry::open(&dir).unwrap();
+fn on_the_repaired_disk(dir: &Path) {
+    verify(dir, None).unwrap();
+    let registry = Registry::open(dir).unwrap();
     assert_eq!(registry.health().problems, [""; 0]);
     let directory = registry.directory();
     assert_eq!(directory.tenants.keys().collect::<Vec<_>>(), ["acme"]);
@@ -197,19 +198,16 @@ fn on_the_repaired_disk() {
 /// The directory cannot be written from the start.
 #[test]
 fn a_read_only_directory() {
-    let dir = tempdir().unwrap();
-    let data = dir.path().join("data");
-    let registry = Registry::open(&data).unwrap();
-    registry.audit().append(&AuditEvent::Host { what: "x".to_owned(), detail: String::new() }).unwrap();
-    drop(registry);
-    let mount = r#"mount --bind "$DIR" "$DIR" && mount -o remount,bind,ro "$DIR""#;
-    on_own_disk("on_a_read_only_directory", &data, mount);
-}
-
-/// Not a test of its own.
-#[test]
-fn on_a_read_only_directory() {
-    let Some(dir) = child_dir("on_a_read_only_directory") else { return };
+    let Some((dir, _)) = inside() else {
+        let dir = tempdir().unwrap();
+        let data = dir.path().join("data");
+        let registry = Registry::open(&data).unwrap();
+        registry.audit().append(&AuditEvent::Host { what: "x".to_owned(), detail: String::new() }).unwrap();
+        drop(registry);
+        let mount = r#"mount --bind "$DIR" "$DIR" && mount -o remount,bind,ro "$DIR""#;
+        on_own_disk("a_read_only_directory", "", &data, mount);
+        return;
+    };
     let error = Registry::open(&dir).err().expect("it opened");
     assert_eq!(error.code(), "read_only", "{error:?}");
     assert!(error.hint().is_some());

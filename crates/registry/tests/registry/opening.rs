@@ -16,10 +16,9 @@ fn refusal(dir: &Path) -> OpenError {
     }
 }
 
-/// Not a test of its own: the body of processes that others start.
-#[test]
-fn child() {
-    let Ok(dir) = std::env::var("REGISTRY_TEST_DIR") else { return };
+/// The process that a test starts: the test itself again, told so by this variable.
+fn child() -> bool {
+    let Ok(dir) = std::env::var("REGISTRY_TEST_DIR") else { return false };
     let registry = Registry::open(Path::new(&dir)).unwrap();
     registry.create_tenant(&actor(), "acme").unwrap();
     deploy(&registry, "acme", "prices", "one").unwrap();
@@ -35,13 +34,17 @@ fn child() {
     if std::env::var("REGISTRY_TEST_HOLD").is_ok() {
         std::thread::sleep(std::time::Duration::from_secs(60));
     }
+    true
 }
 
 #[test]
 fn the_second_host_is_refused_and_told_who_the_first_is() {
+    if child() {
+        return;
+    }
     let dir = tempdir().unwrap();
     let mut first = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "opening::child", "--nocapture"])
+        .args(["--exact", "opening::the_second_host_is_refused_and_told_who_the_first_is", "--nocapture"])
         .env("REGISTRY_TEST_DIR", dir.path())
         .env("REGISTRY_TEST_HOLD", "1")
         .stdout(Stdio::null())
@@ -62,10 +65,13 @@ fn the_second_host_is_refused_and_told_who_the_first_is() {
 
 #[test]
 fn everything_is_for_its_owner_alone() {
+    if child() {
+        return;
+    }
     let dir = tempdir().unwrap();
     let data = dir.path().join("deep/data");
     let status = Command::new("sh")
-        .args(["-c", r#"umask 000; exec "$0" --exact opening::child --nocapture"#])
+        .args(["-c", r#"umask 000; exec "$0" --exact opening::everything_is_for_its_owner_alone --nocapture"#])
         .arg(std::env::current_exe().unwrap())
         .env("REGISTRY_TEST_DIR", &data)
         .stdout(Stdio::null())

@@ -29,7 +29,7 @@ pub fn inside(name: &str) -> bool {
     if !works("ip", &["-V"])
         || !works("unshare", &[&SPACE[..], &["--", "mount", "-t", "tmpfs", "tmpfs", "/run"]].concat())
     {
-        eprintln!("SKIPPED: {name} needs the programs `ip`, `mount` and `unshare`, and user namespaces");
+        skips::skip("needs the programs `ip`, `mount` and `unshare`, and user namespaces");
         return false;
     }
     let mut command = Command::new("unshare");

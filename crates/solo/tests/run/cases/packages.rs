@@ -24,7 +24,7 @@ fn reaches(program: &str, arguments: &[&str]) -> bool {
     let asked = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let reached = asked.is_ok_and(|output| output.status.success());
     if !reached {
-        eprintln!("SKIPPED: `{program} {}` does not work here", arguments.join(" "));
+        skips::skip(&format!("`{program} {}` does not work here", arguments.join(" ")));
     }
     reached
 }

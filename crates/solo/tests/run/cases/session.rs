@@ -156,7 +156,7 @@ impl Host {
                      -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:localhost";
         let made = Command::new("openssl").args(words.split_whitespace()).current_dir(place.path()).output();
         if !made.is_ok_and(|made| made.status.success()) {
-            eprintln!("SKIPPED: there is no openssl to make a certificate with");
+            skips::skip("there is no openssl to make a certificate with");
             return None;
         }
         let mut command = Command::new("node");
