@@ -45,6 +45,13 @@ test: prepare ## install what the tests need and run them all
 	@scripts/browser.sh
 	@scripts/test.sh
 
+.PHONY: shake
+shake: prepare ## run the suite N times beside other load and tell what failed how often; goes on where it ended
+	@$(CARGO) build --release --locked --workspace --exclude 'bench-*' --lib --bins --tests
+	@scripts/carrier.sh $(RELEASE)
+	@scripts/build-test.sh
+	@N=$(N) LOAD=$(LOAD) FRESH=$(FRESH) scripts/shake.sh
+
 .PHONY: lint
 lint: prepare ## formatting, clippy, dependency rules, shell scripts
 	@scripts/lint.sh
