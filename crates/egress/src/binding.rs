@@ -195,6 +195,10 @@ impl Bindings {
         self.0.is_empty()
     }
 
+    pub(crate) fn all(&self) -> &[Binding] {
+        &self.0
+    }
+
     /// Those for requests to this origin.
     pub(crate) fn of<'a, 'b>(&'a self, origin: &'b Origin) -> impl Iterator<Item = &'a Binding> + use<'a, 'b> {
         self.0.iter().filter(move |binding| binding.covers(origin))

@@ -22,7 +22,10 @@ mod door;
 mod download;
 mod exchange;
 mod explain;
+mod finder;
 mod finders;
+#[doc(hidden)]
+pub mod fuzz;
 mod headers;
 mod json;
 mod ledger;
@@ -36,6 +39,7 @@ pub mod proxy;
 mod put;
 mod rule;
 mod send;
+mod spelling;
 mod target;
 mod tenant;
 mod upload;
