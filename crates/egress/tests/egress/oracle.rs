@@ -1,10 +1,12 @@
 //! Masking tells nothing about a secret to code that stores guesses upstream and reads them back.
+//!
+//! The server sends piece by piece, each when the test says so. So what the code inside has at each step is known, without a clock.
 
 use crate::rig;
 
 use base64::Engine;
 use egress::{Binding, Bindings, Bound, Denied, Dev, Door, Limits, Pattern, Place, Secrets, Visit};
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use rig::proxy::Proxy;
 use rig::*;
 use secrecy::SecretString;
@@ -13,11 +15,13 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::Instant;
+use tokio::sync::{Semaphore, mpsc};
 
 const KEY: &str = "k7Qz+m/9pXw=R2vB";
-/// Between two pieces of the server, on the virtual clock.
-const PAUSE: Duration = Duration::from_millis(10);
+/// What is held back of every body.
+const TAIL: usize = 4096;
+/// How long the test looks for bytes that should not be there.
+const GRACE: Duration = Duration::from_millis(20);
 
 struct Store(String);
 
@@ -27,18 +31,6 @@ impl Secrets for Store {
     }
 }
 
-fn open(port: u16) -> Door<Dev> {
-    door(&[port], Limits { rate_per_tenant: 1_000_000, rate_per_host: 1_000_000, ..Limits::default() })
-}
-
-fn visit_of(door: &Door<Dev>, port: u16, secret: &str) -> Visit {
-    let mut pass = pass(&[port]);
-    let host = Pattern::parse(&format!("http://a.example:{port}")).unwrap();
-    let binding = Binding::new("KEY", vec![host], Place::Header(http::HeaderName::from_static("x-key")));
-    pass.credentials = Arc::new(Bound::new(Bindings::new(vec![binding]).unwrap(), Arc::new(Store(secret.to_owned()))));
-    door.visit(pass)
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Coding {
     Plain,
@@ -46,93 +38,146 @@ enum Coding {
     Events,
 }
 
-type Pieces = Arc<Mutex<Vec<Vec<u8>>>>;
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Isolate,
+    Proxy,
+}
 
-/// Sends what is stored, piece by piece with a pause after each.
-async fn storage(coding: Coding, pieces: Pieces) -> Server {
-    Server::each(move |mut stream, _| {
-        let pieces = pieces.clone();
-        async move {
-            while rig::request(&mut stream).await.is_some() {
-                let pieces = pieces.lock().unwrap().clone();
-                let kind = match coding {
-                    Coding::Plain => "content-type: text/plain",
-                    Coding::Gzip => "content-encoding: gzip",
-                    Coding::Events => "content-type: text/event-stream; charset=utf-8",
-                };
-                let head = format!("HTTP/1.1 200 OK\r\n{kind}\r\ntransfer-encoding: chunked\r\n\r\n");
-                stream.write_all(head.as_bytes()).await.unwrap();
-                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-                for piece in pieces {
-                    let mut bytes = piece;
-                    if coding == Coding::Gzip {
-                        encoder.write_all(&bytes).unwrap();
-                        encoder.flush().unwrap();
-                        bytes = std::mem::take(encoder.get_mut());
-                    }
-                    let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), &bytes, b"\r\n"].concat();
-                    if stream.write_all(&chunk).await.is_err() {
+/// A server that sends what is stored there, and the leave to send one more piece.
+struct Storage {
+    server: Server,
+    coding: Coding,
+    pieces: Arc<Mutex<Vec<Vec<u8>>>>,
+    leave: Arc<Semaphore>,
+}
+
+impl Storage {
+    async fn new(coding: Coding) -> Storage {
+        let (pieces, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
+        let (stored, wait) = (pieces.clone(), leave.clone());
+        let server = Server::each(move |mut stream, _| {
+            let (stored, wait) = (stored.clone(), wait.clone());
+            async move {
+                while rig::request(&mut stream).await.is_some() {
+                    let pieces: Vec<Vec<u8>> = stored.lock().unwrap().clone();
+                    if send(&mut stream, coding, pieces, &wait).await.is_err() {
                         return;
                     }
-                    tokio::time::sleep(PAUSE).await;
                 }
-                let rest = if coding == Coding::Gzip { encoder.finish().unwrap() } else { Vec::new() };
-                if !rest.is_empty() {
-                    let chunk = [format!("{:x}\r\n", rest.len()).as_bytes(), &rest, b"\r\n"].concat();
-                    stream.write_all(&chunk).await.unwrap();
-                }
-                stream.write_all(b"0\r\n\r\n").await.unwrap();
             }
+        });
+        Storage { server: server.await, coding, pieces, leave }
+    }
+
+    fn visit(&self, door: &Door<Dev>, secret: &str) -> Visit {
+        let port = self.server.port;
+        let mut pass = pass(&[port]);
+        let host = Pattern::parse(&format!("http://a.example:{port}")).unwrap();
+        let binding = Binding::new("KEY", vec![host], Place::Header(http::HeaderName::from_static("x-key")));
+        let bindings = Bindings::new(vec![binding]).unwrap();
+        pass.credentials = Arc::new(Bound::new(bindings, Arc::new(Store(secret.to_owned()))));
+        door.visit(pass)
+    }
+
+    /// What the code inside has got after each piece.
+    async fn steps(&self, door: &Door<Dev>, way: Way, secret: &str, pieces: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        *self.pieces.lock().unwrap() = pieces.to_vec();
+        let visit = self.visit(door, secret);
+        let (sender, mut got) = mpsc::unbounded_channel();
+        let url = self.server.url("/");
+        let reading = match way {
+            Way::Isolate => tokio::spawn(isolate(visit, url, sender)),
+            Way::Proxy => tokio::spawn(proxied(visit, url, sender)),
+        };
+        let (mut steps, mut have, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        for piece in pieces {
+            all.extend_from_slice(piece);
+            self.leave.add_permits(1);
+            let event = (0..=all.len()).rev().find(|end| all[..*end].ends_with(b"\n\n")).unwrap_or(0);
+            let event = if self.coding == Coding::Events { event } else { 0 };
+            let expected = all.len().saturating_sub(TAIL).max(event);
+            while have.len() < expected {
+                have.extend::<Vec<u8>>(got.recv().await.expect("more of the body"));
+            }
+            while let Ok(Some(more)) = tokio::time::timeout(GRACE, got.recv()).await {
+                have.extend::<Vec<u8>>(more);
+            }
+            steps.push(have.clone());
         }
-    })
-    .await
-}
-
-/// When bytes came, counted from the first, and which.
-type Transcript = Vec<(Duration, Vec<u8>)>;
-
-fn note(transcript: &mut Transcript, since: Instant, bytes: &[u8]) {
-    let at = since.elapsed();
-    match transcript.last_mut() {
-        Some((last, all)) if *last == at => all.extend(bytes),
-        _ => transcript.push((at, bytes.to_vec())),
+        self.leave.add_permits(1);
+        while let Some(more) = got.recv().await {
+            have.extend::<Vec<u8>>(more);
+        }
+        steps.push(have);
+        reading.await.unwrap();
+        steps
     }
 }
 
-async fn through_isolate(door: &Door<Dev>, server: &Server, secret: &str) -> Transcript {
-    let visit = visit_of(door, server.port, secret);
-    fetch(&visit, 1, &server.url("/"), json!({})).await.unwrap();
-    let (since, mut out) = (Instant::now(), Vec::new());
+async fn send(
+    stream: &mut tokio::net::TcpStream,
+    coding: Coding,
+    pieces: Vec<Vec<u8>>,
+    leave: &Semaphore,
+) -> std::io::Result<()> {
+    let kind = match coding {
+        Coding::Plain => "content-type: text/plain",
+        Coding::Gzip => "content-encoding: gzip",
+        Coding::Events => "content-type: text/event-stream; charset=utf-8",
+    };
+    let head = format!("HTTP/1.1 200 OK\r\n{kind}\r\ntransfer-encoding: chunked\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for mut bytes in pieces {
+        leave.acquire().await.unwrap().forget();
+        if coding == Coding::Gzip {
+            encoder.write_all(&bytes)?;
+            encoder.flush()?;
+            bytes = std::mem::take(encoder.get_mut());
+        }
+        stream.write_all(&chunk(&bytes)).await?;
+    }
+    leave.acquire().await.unwrap().forget();
+    if coding == Coding::Gzip {
+        stream.write_all(&chunk(&encoder.finish()?)).await?;
+    }
+    stream.write_all(b"0\r\n\r\n").await
+}
+
+fn chunk(bytes: &[u8]) -> Vec<u8> {
+    [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+}
+
+type Got = mpsc::UnboundedSender<Vec<u8>>;
+
+async fn isolate(visit: Visit, url: String, got: Got) {
+    fetch(&visit, 1, &url, json!({})).await.unwrap();
     while let Some(chunk) = piece(&visit, 1).await.unwrap() {
-        // The length of each piece is what the code inside sees.
-        note(&mut out, since, format!("[{}]", chunk.len()).as_bytes());
-        note(&mut out, since, &chunk);
+        got.send(chunk.to_vec()).unwrap();
     }
-    note(&mut out, since, b"[end]");
-    out
 }
 
-async fn through_proxy(door: &Door<Dev>, server: &Server, secret: &str) -> Transcript {
-    let proxy = Proxy::new(visit_of(door, server.port, secret), None).await;
+async fn proxied(visit: Visit, url: String, got: Got) {
+    let proxy = Proxy::new(visit, None).await;
     let mut stream = proxy.dial().await;
-    let ask = format!("GET {} HTTP/1.1\r\nhost: a.example:{}\r\n\r\n", server.url("/"), server.port);
-    stream.write_all(ask.as_bytes()).await.unwrap();
+    let host = url.split('/').nth(2).unwrap();
+    stream.write_all(format!("GET {url} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes()).await.unwrap();
     rig::proxy::head(&mut stream).await;
-    let (since, mut out, mut buffer) = (Instant::now(), Vec::new(), vec![0; 1 << 16]);
     loop {
-        let read = stream.read(&mut buffer).await.unwrap();
-        assert!(read > 0, "the proxy closed early, after {:?}: {:?}", since.elapsed(), shape(&out));
-        note(&mut out, since, &buffer[..read]);
-        if buffer[..read].ends_with(b"0\r\n\r\n") {
-            return out;
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            line.push(stream.read_u8().await.unwrap());
         }
+        let length = usize::from_str_radix(std::str::from_utf8(&line).unwrap().trim(), 16).unwrap();
+        let mut chunk = vec![0; length + 2];
+        stream.read_exact(&mut chunk).await.unwrap();
+        if length == 0 {
+            return;
+        }
+        chunk.truncate(length);
+        got.send(chunk).unwrap();
     }
-}
-
-/// A clock that moves only while everything waits, so that each moment has a number.
-fn virtually<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(test)
 }
 
 /// Ways to have the guess lie at the end of what came so far.
@@ -151,77 +196,68 @@ fn cuts(guess: &str) -> Vec<Vec<Vec<u8>>> {
     ]
 }
 
-/// The guess under another name, so that two transcripts can be compared byte by byte.
-fn anonymous(transcript: &Transcript, guess: &str) -> Transcript {
-    let all: Vec<u8> = transcript.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-    let mut same = all.clone();
-    let text = String::from_utf8_lossy(&all).into_owned();
-    for (at, _) in text.match_indices(guess) {
-        same[at..at + guess.len()].fill(b'?');
-    }
-    let mut rest = &same[..];
-    let mut out = Vec::new();
-    for (at, bytes) in transcript {
-        let (now, later) = rest.split_at(bytes.len());
-        out.push((*at, now.to_vec()));
-        rest = later;
-    }
-    out
+fn open(storages: &[Storage]) -> Door<Dev> {
+    let ports: Vec<u16> = storages.iter().map(|storage| storage.server.port).collect();
+    let many = 1_000_000;
+    let limits = Limits {
+        rate_per_tenant: many,
+        rate_per_host: many,
+        open_per_tenant: 999,
+        open_per_host: 999,
+        ..Limits::default()
+    };
+    door(&ports, limits)
 }
 
-/// Neither the bytes nor the moments at which they come tell a guess that begins the secret from one that does not.
+/// Neither the bytes nor the steps at which they come tell a guess that begins the secret from one that does not.
 #[test]
 fn a_right_guess_looks_like_a_wrong_one() {
-    for coding in [Coding::Plain, Coding::Gzip, Coding::Events] {
-        for cut in 0..cuts("").len() {
-            virtually(compare(coding, cut));
+    run(async {
+        let (mut storages, mut cut_of) = (Vec::new(), Vec::new());
+        for coding in [Coding::Plain, Coding::Gzip, Coding::Events] {
+            for cut in 0..cuts("").len() {
+                storages.push(Storage::new(coding).await);
+                cut_of.push(cut);
+            }
         }
-    }
+        let door = open(&storages);
+        join_all(storages.iter().zip(cut_of).map(|(storage, cut)| compare(&door, storage, cut))).await;
+    });
 }
 
-async fn compare(coding: Coding, cut: usize) {
-    let pieces: Pieces = Arc::default();
-    let server = storage(coding, pieces.clone()).await;
-    let door = open(server.port);
-    // Guesses as text and in base64, which the mask knows too.
+async fn compare(door: &Door<Dev>, storage: &Storage, cut: usize) {
+    // As text, and in base64, which the mask knows too.
     let base64 = base64::engine::general_purpose::STANDARD.encode(KEY);
-    for whole in [KEY, &base64[..20]] {
-        for length in [1, 2, 7, whole.len() - 2, whole.len() - 1] {
-            let right = &whole[..length];
-            let wrong = format!("{}#", &right[..length - 1]);
+    let guesses = [&KEY[..1], &KEY[..7], &KEY[..KEY.len() - 1], &base64[..19]];
+    for right in guesses {
+        let wrong = format!("{}#", &right[..right.len() - 1]);
+        for way in [Way::Isolate, Way::Proxy] {
             let mut seen = Vec::new();
             for guess in [right, &wrong] {
-                *pieces.lock().unwrap() = cuts(guess).swap_remove(cut);
-                let isolate = anonymous(&through_isolate(&door, &server, KEY).await, guess);
-                let proxy = anonymous(&through_proxy(&door, &server, KEY).await, guess);
-                seen.push([isolate, proxy]);
+                let pieces = cuts(guess).swap_remove(cut);
+                let steps = storage.steps(door, way, KEY, &pieces).await;
+                assert_eq!(steps.last(), Some(&pieces.concat()), "everything came as it was stored");
+                seen.push(steps.iter().map(Vec::len).collect::<Vec<_>>());
             }
-            for (path, (right_seen, wrong_seen)) in ["isolate", "proxy"].iter().zip(seen[0].iter().zip(&seen[1])) {
-                let (one, two) = (shape(right_seen), shape(wrong_seen));
-                assert_eq!(one, two, "{path}, {coding:?}, cut {cut}, {right:?}");
-                assert!(right_seen == wrong_seen, "{path}, {coding:?}, cut {cut}, {right:?}: other bytes");
-            }
+            assert_eq!(seen[0], seen[1], "{way:?}, {:?}, cut {cut}, {right:?}", storage.coding);
         }
     }
-}
-
-fn shape(transcript: &Transcript) -> Vec<(u128, usize)> {
-    transcript.iter().map(|(at, bytes)| (at.as_millis(), bytes.len())).collect()
 }
 
 /// Not even the length of the secret shows.
 #[test]
 fn secrets_of_all_lengths_hold_back_the_same() {
-    virtually(async {
-        for coding in [Coding::Plain, Coding::Events] {
-            let pieces: Pieces = Arc::default();
-            let server = storage(coding, pieces.clone()).await;
-            let text = vec![b"one\n\n".to_vec(), vec![b'x'; 5000], vec![b'y'; 200_000], b"z\n\n".to_vec()];
-            *pieces.lock().unwrap() = text;
-            let door = open(server.port);
-            let short = through_isolate(&door, &server, "twelve-bytes").await;
+    run(async {
+        let storages = [Storage::new(Coding::Plain).await, Storage::new(Coding::Events).await];
+        let door = open(&storages);
+        let pieces = [b"one\n\n".to_vec(), vec![b'x'; 5000], vec![b'y'; 200_000], b"z\n\n".to_vec()];
+        let shape = async |storage: &Storage, secret: &str| -> Vec<usize> {
+            storage.steps(&door, Way::Isolate, secret, &pieces).await.iter().map(Vec::len).collect()
+        };
+        for storage in &storages {
+            let short = shape(storage, "twelve-bytes").await;
             for secret in ["z".repeat(40), "long ".repeat(400), "w".repeat(16 << 10)] {
-                assert_eq!(shape(&through_isolate(&door, &server, &secret).await), shape(&short), "{coding:?}");
+                assert_eq!(shape(storage, &secret).await, short, "{:?}", storage.coding);
             }
         }
     });
@@ -230,21 +266,15 @@ fn secrets_of_all_lengths_hold_back_the_same() {
 /// An event comes when it is whole, though the stream goes on.
 #[test]
 fn events_come_one_by_one() {
-    virtually(async {
-        let pieces: Pieces = Arc::default();
-        let server = storage(Coding::Events, pieces.clone()).await;
-        let list = ["data: one\n\n", "data: t", "wo\r\n\r\n", ": nothing\n\nevent: x\ndata: ", "three\n\n"];
-        *pieces.lock().unwrap() = list.map(|text| text.as_bytes().to_vec()).to_vec();
-        let visit = visit_of(&open(server.port), server.port, KEY);
-        fetch(&visit, 1, &server.url("/"), json!({})).await.unwrap();
-        let (since, mut out) = (Instant::now(), Vec::new());
-        while let Some(chunk) = piece(&visit, 1).await.unwrap() {
-            // A timer that ends together with the pause may add a moment.
-            let pauses = since.elapsed().as_millis() / PAUSE.as_millis();
-            out.push((pauses, String::from_utf8(chunk.to_vec()).unwrap()));
+    run(async {
+        let storages = [Storage::new(Coding::Events).await];
+        let door = open(&storages);
+        let list = ["data: one\n\n", "data: t", "wo\n\n", ": nothing\n\nevent: x\ndata: ", "three\n\n"];
+        let pieces = list.map(|text| text.as_bytes().to_vec());
+        for way in [Way::Isolate, Way::Proxy] {
+            let steps = storages[0].steps(&door, way, KEY, &pieces).await;
+            let lengths: Vec<usize> = steps.iter().map(Vec::len).collect();
+            assert_eq!(lengths, [11, 11, 22, 33, 55, 55], "{way:?}");
         }
-        let want =
-            [(0, "data: one\n\n"), (2, "data: two\r\n\r\n"), (3, ": nothing\n\n"), (4, "event: x\ndata: three\n\n")];
-        assert_eq!(out, want.map(|(at, text)| (at, text.to_owned())));
     });
 }
