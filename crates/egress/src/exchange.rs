@@ -10,8 +10,10 @@ use crate::finder::Finder;
 use crate::headers;
 use crate::ledger::{Ledger, Trace};
 use crate::mask::Masker;
+use crate::overrides;
 use crate::pass::Pass;
 use crate::pool::Key;
+use crate::rule::Cover;
 use crate::send::{self, Answer};
 use crate::target::Target;
 use crate::tenant::Tenant;
@@ -220,10 +222,17 @@ impl Exchange {
         trace: &Trace,
     ) -> Result<Prepared, Denied> {
         let credentials = &self.pass.credentials;
-        let (method, headers) = (ask.method.clone(), headers.clone());
+        let (method, mut headers) = (ask.method.clone(), headers.clone());
+        let rules = &self.pass.rules;
+        // With a rule for the whole origin there is nothing to walk around.
+        let narrow = !matches!(rules.cover(&target.origin), Cover::Whole(_));
+        let methods = narrow && rules.find(target, &method).is_ok_and(|rule| rule.has_methods());
+        if narrow {
+            overrides::drop_headers(&mut headers);
+        }
         let mut prepared = Prepared { method, target: target.clone(), headers, body: Payload::Nothing };
         let covered = credentials.covers(&target.origin);
-        if covered && credentials.needs_body(&prepared) {
+        if covered && credentials.needs_body(&prepared) || methods && overrides::is_form(&prepared.headers) {
             ask.source.gather(self.door.limits.request_bytes).await?;
         }
         prepared.body = match &ask.source {
@@ -231,6 +240,9 @@ impl Exchange {
             Source::Nothing | Source::Spent => Payload::Nothing,
             Source::Stream(_) => Payload::Stream,
         };
+        if methods {
+            overrides::refuse_fields(&prepared.target.query, &prepared.headers, &prepared.body)?;
+        }
         if covered {
             let applied = credentials.apply(&mut prepared).await?;
             for value in applied.secrets {

@@ -3,8 +3,12 @@
 use crate::denied::{Denied, quote};
 use crate::finder::Finder;
 use crate::limits::Limits;
-use crate::rule::is_token;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+
+pub(crate) fn is_token(text: &str) -> bool {
+    let special = b"!#$%&'*+-.^_`|~";
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || special.contains(&b))
+}
 
 /// About the connection and not the message: only the host speaks about connections.
 fn hop_by_hop(name: &str) -> bool {
