@@ -38,9 +38,9 @@ pub(crate) fn drop_headers(headers: &mut HeaderMap) {
 
 /// Whether the body is a form, in which a field could stand for the method.
 pub(crate) fn is_form(headers: &HeaderMap) -> bool {
-    let types = headers.get_all(CONTENT_TYPE).iter().map(|value| value.as_bytes().to_ascii_lowercase());
+    let mut types = headers.get_all(CONTENT_TYPE).iter().map(|value| value.as_bytes().to_ascii_lowercase());
     let form = |kind: &[u8]| kind.starts_with(b"application/x-www-form-urlencoded") || kind.starts_with(b"multipart/");
-    types.into_iter().any(|kind| form(kind.trim_ascii_start()))
+    types.any(|kind| form(kind.trim_ascii_start()))
 }
 
 pub(crate) fn refuse_fields(query: &str, headers: &HeaderMap, body: &Payload) -> Result<(), Denied> {
