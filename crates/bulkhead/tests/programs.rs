@@ -272,7 +272,7 @@ fn staged() -> u16 {
             let head = String::from_utf8_lossy(&head[..count]).to_ascii_lowercase();
             let (status, body) = match head.contains("robots.txt") {
                 true => ("404 Not Found", String::new()),
-                false => ("200 OK", format!("staged words; bearer {}", head.contains("authorization: bearer sesame"))),
+                false => ("200 OK", format!("staged words; bearer {}", head.contains("authorization: bearer open-sesame-now"))),
             };
             let length = body.len();
             let answer = format!(
@@ -308,7 +308,7 @@ fn real_servers_of_the_registries() {
     let keys = host.tenant("acme");
     let base = format!("http://127.0.0.1:{port}");
     let more = dir.file("fetch.toml", &bound(&base));
-    let set = host.run(&keys.admin, ["secret", "set", "acme", "KEY"]).with_stdin("sesame\n").now();
+    let set = host.run(&keys.admin, ["secret", "set", "acme", "KEY"]).with_stdin("open-sesame-now\n").now();
     assert_eq!(set.code, 0, "{set:?}");
     let thought = json!({ "thought": "x", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1 });
     let entity = json!({ "entities": [{ "name": "Ann", "entityType": "person", "observations": ["likes tea"] }] });
@@ -362,12 +362,12 @@ fn a_program_reaches_what_its_manifest_names_with_secrets_it_never_sees() {
     let code = r#"
 def run(given):
     with urllib.request.urlopen(given["url"], timeout=20) as answer:
-        return [answer.status, answer.read().decode(), "sesame" in str(os.environ)]
+        return [answer.status, answer.read().decode(), "open-sesame-now" in str(os.environ)]
 "#;
     let base = format!("http://127.0.0.1:{port}");
     let path = project(&dir, "reach", code, &bound(&base));
     output(&host.run(&keys.deploy, ["deploy", &path, "--server", "acme", "--json"]));
-    let set = host.run(&keys.admin, ["secret", "set", "acme", "KEY"]).with_stdin("sesame\n").now();
+    let set = host.run(&keys.admin, ["secret", "set", "acme", "KEY"]).with_stdin("open-sesame-now\n").now();
     assert_eq!(set.code, 0, "{set:?}");
     let run = call(&host, &keys, "reach", "run", json!({ "url": format!("{base}/x") }));
     assert_eq!(said(&run), r#"[200, "staged words; bearer true", false]"#, "{}", host.said());

@@ -2,7 +2,7 @@
 
 use crate::text::quote;
 use crate::word::word;
-use crate::{Host, SecretName, ServerName, Wrong};
+use crate::{SecretName, ServerName, Wrong};
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -85,10 +85,8 @@ impl Default for Format {
 }
 
 fn bound_host(text: &str) -> Result<(), Wrong> {
-    let host: Host = text.parse()?;
-    let whole = host.as_str().split_once("://").map_or(host.as_str(), |(_, rest)| rest);
-    let anybody = whole == "*" || whole.starts_with("*:");
-    if whole.contains('/') || text.contains(' ') || anybody {
+    let rule = crate::host::rule(text)?;
+    if !rule.is_whole_origin() || rule.is_any_host() {
         let wrong = Wrong::new(format!("{} is more than a host", quote(text)));
         return Err(wrong.hint("a secret goes to a host, such as `api.example.com`, whatever the path"));
     }

@@ -1,9 +1,9 @@
 //! Which secret belongs where: a place in requests to some hosts.
 
 use crate::denied::{Denied, quote};
-use crate::headers;
+use crate::headers::{self, is_token};
 use crate::json;
-use crate::rule::{BareStar, Rule, is_token};
+use crate::rule::{self, BareStar, Rule};
 use crate::target::Origin;
 use http::header::{AUTHORIZATION, COOKIE, HeaderName};
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Pattern(Rule);
 
 impl Pattern {
     pub fn parse(text: &str) -> Result<Pattern, Denied> {
-        let rule = Rule::parse(text, BareStar::Refused)?;
+        let rule = rule::parse(text, BareStar::Refused)?;
         if !rule.is_whole_origin() {
             return Err(Denied::invalid(format!("{} names more than a host; leave path and methods out", quote(text))));
         }
@@ -193,6 +193,10 @@ impl Bindings {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    pub(crate) fn all(&self) -> &[Binding] {
+        &self.0
     }
 
     /// Those for requests to this origin.

@@ -19,6 +19,11 @@ use zeroize::Zeroizing;
 pub trait Secrets: Send + Sync {
     /// Nothing, if nobody has set it.
     fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
+
+    /// The value as far as it is there already, to be masked. Nobody is asked for it, and nothing is renewed.
+    fn known<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+        self.get(name)
+    }
 }
 
 /// Credentials as bindings say.
@@ -26,6 +31,9 @@ pub struct Bound {
     bindings: Arc<Bindings>,
     secrets: Arc<dyn Secrets>,
 }
+
+/// A shorter password is none: services that take a token for the user want anything there.
+const SHORTEST_PASSWORD: usize = 6;
 
 /// What becomes of a binding in one request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,12 +85,30 @@ impl Credentials for Bound {
         put::is_json(request) && self.bindings.of(&request.target.origin).any(in_body)
     }
 
+    fn is_empty(&self) -> bool {
+        self.bindings.is_empty()
+    }
+
+    fn known(&self) -> BoxFuture<'_, Result<Applied, Denied>> {
+        Box::pin(async move {
+            let mut known = Applied::default();
+            for binding in self.bindings.all() {
+                if let Some(value) = self.secrets.known(&binding.name).await? {
+                    // What is no good is never sent, so nothing of it comes back.
+                    let _ = hide(binding, value.expose_secret(), &mut known);
+                }
+            }
+            Ok(known)
+        })
+    }
+
     fn apply<'a>(&'a self, request: &'a mut Prepared) -> BoxFuture<'a, Result<Applied, Denied>> {
         Box::pin(async move {
             let mut applied = Applied::default();
             for (binding, doing) in self.plan(request) {
                 let value = self.value(&binding.name).await?;
-                put(request, binding, doing, value.expose_secret(), &mut applied)?;
+                hide(binding, value.expose_secret(), &mut applied)?;
+                put(request, binding, doing, value.expose_secret())?;
                 applied.name(&binding.name);
             }
             Ok(applied)
@@ -90,61 +116,62 @@ impl Credentials for Bound {
     }
 }
 
-fn put(
-    request: &mut Prepared,
-    binding: &Binding,
-    doing: Doing,
-    value: &str,
-    applied: &mut Applied,
-) -> Result<(), Denied> {
+/// Notes what must not be seen of a value.
+fn hide(binding: &Binding, value: &str, applied: &mut Applied) -> Result<(), Denied> {
     let short = |_| {
         Denied::refuse(format!(
-            "the secret `{}` has fewer than {SHORTEST_SECRET} bytes and could not be masked",
+            "the secret `{}` has fewer than {SHORTEST_SECRET} bytes, so that it could be guessed; set a longer one with \
+             `bulkhead secret set`",
             binding.name
         ))
     };
     match &binding.place {
         Place::Basic => {
-            let encoded = Zeroizing::new(STANDARD.encode(value));
-            let line = Zeroizing::new(format!("Basic {}", encoded.as_str()));
+            let (user, password) = value.split_once(':').unwrap_or((value, ""));
             applied.secret(value).map_err(short)?;
-            applied.secret(encoded.as_str()).map_err(short)?;
-            applied.secret(half(value)).map_err(short)?;
-            request.set_header(AUTHORIZATION, &line)
+            // To its last character, which stands for less than a byte.
+            applied.secret(STANDARD.encode(value)).map_err(short)?;
+            // Many services take a token for the user, and anything short for the password.
+            let token = password.len() < SHORTEST_PASSWORD;
+            applied.secret(if token { user } else { password }).map_err(short)?;
+            if !token && user.len() >= SHORTEST_SECRET {
+                applied.secret(user).map_err(short)?;
+            }
+            Ok(())
         }
-        Place::Aws { region, service } => {
-            let wrong = || {
-                Denied::refuse(format!(
-                    "the secret `{}` is no `ACCESS_KEY_ID:SECRET_ACCESS_KEY` with or without `:SESSION_TOKEN`",
-                    binding.name
-                ))
-            };
-            let key = Key::parse(value).ok_or_else(wrong)?;
+        Place::Aws { .. } => {
+            let key = key(binding, value)?;
             applied.secret(key.secret).map_err(short)?;
-            if let Some(token) = key.token {
-                applied.secret(token).map_err(short)?;
-            }
-            aws::sign(request, &key, &Scope { region, service }, OffsetDateTime::now_utc())
+            key.token.map_or(Ok(()), |token| applied.secret(token).map_err(short))
         }
-        place => {
-            applied.secret(value).map_err(short)?;
-            if doing == Doing::Swap {
-                return request.swap(place, &binding.placeholder(), value);
-            }
-            let (before, after) = binding.around();
-            let text = Zeroizing::new(format!("{before}{value}{after}"));
-            applied.secret(text.as_bytes()).map_err(short)?;
-            request.set(place, &text)
-        }
+        _ => applied.secret(value).map_err(short),
     }
 }
 
-/// The half of `user:password` that must not be seen: the password, or the user where there is none to speak of (many
-/// services take a token for the user).
-fn half(value: &str) -> &str {
-    match value.split_once(':') {
-        Some((_, password)) if password.len() >= SHORTEST_SECRET => password,
-        Some((user, _)) => user,
-        None => value,
+fn key<'a>(binding: &Binding, value: &'a str) -> Result<Key<'a>, Denied> {
+    Key::parse(value).ok_or_else(|| {
+        Denied::refuse(format!(
+            "the secret `{}` is no `ACCESS_KEY_ID:SECRET_ACCESS_KEY` with or without `:SESSION_TOKEN`",
+            binding.name
+        ))
+    })
+}
+
+fn put(request: &mut Prepared, binding: &Binding, doing: Doing, value: &str) -> Result<(), Denied> {
+    match &binding.place {
+        Place::Basic => {
+            let encoded = Zeroizing::new(STANDARD.encode(value));
+            let line = Zeroizing::new(format!("Basic {}", encoded.as_str()));
+            request.set_header(AUTHORIZATION, &line)
+        }
+        Place::Aws { region, service } => {
+            let scope = Scope { region, service };
+            aws::sign(request, &key(binding, value)?, &scope, OffsetDateTime::now_utc())
+        }
+        place if doing == Doing::Swap => request.swap(place, &binding.placeholder(), value),
+        place => {
+            let (before, after) = binding.around();
+            request.set(place, &Zeroizing::new(format!("{before}{value}{after}")))
+        }
     }
 }

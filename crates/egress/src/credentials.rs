@@ -7,8 +7,9 @@ use futures_util::future::BoxFuture;
 use http::header::HeaderMap;
 use zeroize::Zeroizing;
 
-/// Shorter values cannot be told from ordinary text when they come back.
-pub const SHORTEST_SECRET: usize = 6;
+/// A secret that is masked shows that it was found, and so confirms a guess: shorter values could be guessed one by one. Nor can they
+/// be told from ordinary text.
+pub const SHORTEST_SECRET: usize = 12;
 
 /// Puts secrets into requests. Asked on every hop whose origin it covers, after the rules have let the hop through.
 pub trait Credentials: Send + Sync {
@@ -20,6 +21,17 @@ pub trait Credentials: Send + Sync {
     }
 
     fn apply<'a>(&'a self, request: &'a mut Prepared) -> BoxFuture<'a, Result<Applied, Denied>>;
+
+    /// Whether there is anything that could be put into requests, to whatever origin.
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Everything that could be put into requests, to whatever origin. It is masked in every response: a server may have kept it from an
+    /// earlier request. Nothing is fetched for this alone.
+    fn known(&self) -> BoxFuture<'_, Result<Applied, Denied>> {
+        Box::pin(std::future::ready(Ok(Applied::default())))
+    }
 }
 
 pub struct NoCredentials;
@@ -27,6 +39,10 @@ pub struct NoCredentials;
 impl Credentials for NoCredentials {
     fn covers(&self, _: &Origin) -> bool {
         false
+    }
+
+    fn is_empty(&self) -> bool {
+        true
     }
 
     fn apply<'a>(&'a self, _: &'a mut Prepared) -> BoxFuture<'a, Result<Applied, Denied>> {
@@ -79,10 +95,12 @@ impl Applied {
         let value = Zeroizing::new(value.into());
         if value.len() < SHORTEST_SECRET {
             return Err(Denied::refuse(format!(
-                "a secret has fewer than {SHORTEST_SECRET} bytes and could not be masked"
+                "a secret has fewer than {SHORTEST_SECRET} bytes, so that it could be guessed; set a longer one"
             )));
         }
-        self.secrets.push(value);
+        if !self.secrets.contains(&value) {
+            self.secrets.push(value);
+        }
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use crate::mask::Masker;
 use crate::pool::{Lease, Pool};
 use crate::tenant::Places;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http_body::Body;
 use hyper::body::Incoming;
@@ -87,6 +87,8 @@ enum Reader {
 pub(crate) struct Download {
     reader: Reader,
     masker: Masker,
+    /// What may go in and has found no room in a piece yet.
+    ready: BytesMut,
     seen: Arc<AtomicU64>,
     decoded: u64,
     limits: Arc<Limits>,
@@ -117,6 +119,7 @@ impl Download {
         Download {
             reader: Reader::Packed(StreamReader::new(wire), parts.coding),
             masker: parts.masker,
+            ready: BytesMut::new(),
             seen,
             decoded: 0,
             limits: parts.limits,
@@ -150,6 +153,10 @@ impl Download {
     async fn piece(&mut self) -> Result<Option<Bytes>, Denied> {
         loop {
             let most = usize::try_from(self.limits.chunk_bytes).unwrap_or(1).max(1);
+            if !self.ready.is_empty() {
+                let length = most.min(self.ready.len());
+                return Ok(Some(self.ready.split_to(length).freeze()));
+            }
             let reader = match &mut self.reader {
                 Reader::Over => return Ok(None),
                 Reader::Ready(reader) => reader,
@@ -174,17 +181,13 @@ impl Download {
                 }
             }
             self.count(chunk.len() as u64)?;
-            let mut out = self.masker.push(&chunk);
+            let before = self.masker.found();
+            self.ready.extend_from_slice(&self.masker.push(&chunk));
             if ended {
-                out.extend(self.masker.finish());
+                self.ready.extend_from_slice(&self.masker.finish());
                 self.finish();
             }
-            if !out.is_empty() {
-                return Ok(Some(Bytes::from(out)));
-            }
-            if ended {
-                return Ok(None);
-            }
+            self.trace.masked(self.masker.found() - before);
         }
     }
 

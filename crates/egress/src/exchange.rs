@@ -6,16 +6,21 @@ use crate::denied::Denied;
 use crate::door::Inner;
 use crate::download::{Download, Parts};
 use crate::explain::{normal, permit};
+use crate::finder::Finder;
 use crate::headers;
 use crate::ledger::{Ledger, Trace};
-use crate::mask::{Finder, Masker};
+use crate::mask::Masker;
+use crate::overrides;
 use crate::pass::Pass;
 use crate::pool::Key;
+use crate::rule::Cover;
 use crate::send::{self, Answer};
 use crate::target::Target;
 use crate::tenant::Tenant;
 use crate::upload::{Progress, Source, Upload};
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, RANGE, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, IF_RANGE, LOCATION, RANGE, USER_AGENT,
+};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming;
 use serde::Deserialize;
@@ -81,7 +86,10 @@ impl Exchange {
             headers::request(&ask.headers, &authority, length, &self.door.limits).inspect_err(|denied| {
                 self.ledger.note(&ask.method, Some(&target), None).failed(denied.code);
             })?;
-        let mut secrets = Vec::new();
+        let known = self.pass.credentials.known().await.inspect_err(|denied| {
+            self.ledger.note(&ask.method, Some(&target), None).failed(denied.code);
+        })?;
+        let mut secrets = known.secrets;
         for hop in 0.. {
             if hop > self.door.limits.redirects {
                 return Err(Denied::limit(format!("there are more than {} redirects", self.door.limits.redirects)));
@@ -142,7 +150,11 @@ impl Exchange {
         trace.up(0)?;
         let mut prepared = self.prepare(ask, target, headers, values, trace).await?;
         let secrets = self.finder(values)?;
-        // Packed in a way that the host does not know, a secret could come back unseen.
+        // Packed in a way that the host does not know, or part by part, a secret could come back unseen.
+        if !secrets.is_empty() {
+            prepared.headers.remove(RANGE);
+            prepared.headers.remove(IF_RANGE);
+        }
         if !secrets.is_empty() || !prepared.headers.contains_key(ACCEPT_ENCODING) {
             let accepted = if prepared.headers.contains_key(RANGE) { "identity" } else { decode::ACCEPTED };
             prepared.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
@@ -173,7 +185,7 @@ impl Exchange {
             }
             return Ok(Next::Hop(next, response.status()));
         }
-        let head = self.head(target, redirected, &response, &secrets)?;
+        let head = self.head(target, redirected, &response, &secrets, trace)?;
         let bodiless = ask.method == "HEAD" || matches!(head.status, 204 | 205 | 304);
         if bodiless {
             if http_body::Body::is_end_stream(response.body()) {
@@ -185,10 +197,11 @@ impl Exchange {
         if coding == Coding::Unknown && !secrets.is_empty() {
             return Err(Denied::network("the response is packed in a way that the host does not know"));
         }
+        let masker = Masker::new(secrets, is_event_stream(response.headers()));
         let body = Download::new(Parts {
             incoming: response.into_body(),
             coding,
-            masker: Masker::new(secrets),
+            masker,
             limits: limits.clone(),
             deadline: self.deadline,
             trace: trace.clone(),
@@ -209,10 +222,17 @@ impl Exchange {
         trace: &Trace,
     ) -> Result<Prepared, Denied> {
         let credentials = &self.pass.credentials;
-        let (method, headers) = (ask.method.clone(), headers.clone());
+        let (method, mut headers) = (ask.method.clone(), headers.clone());
+        let rules = &self.pass.rules;
+        // With a rule for the whole origin there is nothing to walk around.
+        let narrow = !matches!(rules.cover(&target.origin), Cover::Whole(_));
+        let methods = narrow && rules.find(target, &method).is_ok_and(|rule| rule.has_methods());
+        if narrow {
+            overrides::drop_headers(&mut headers);
+        }
         let mut prepared = Prepared { method, target: target.clone(), headers, body: Payload::Nothing };
         let covered = credentials.covers(&target.origin);
-        if covered && credentials.needs_body(&prepared) {
+        if covered && credentials.needs_body(&prepared) || methods && overrides::is_form(&prepared.headers) {
             ask.source.gather(self.door.limits.request_bytes).await?;
         }
         prepared.body = match &ask.source {
@@ -220,9 +240,16 @@ impl Exchange {
             Source::Nothing | Source::Spent => Payload::Nothing,
             Source::Stream(_) => Payload::Stream,
         };
+        if methods {
+            overrides::refuse_fields(&prepared.target.query, &prepared.headers, &prepared.body)?;
+        }
         if covered {
             let applied = credentials.apply(&mut prepared).await?;
-            values.extend(applied.secrets);
+            for value in applied.secrets {
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
             trace.credentials(applied.names);
         }
         Ok(prepared)
@@ -234,21 +261,33 @@ impl Exchange {
         redirected: bool,
         response: &Response<Incoming>,
         secrets: &Finder,
+        trace: &Trace,
     ) -> Result<Head, Denied> {
-        let mut headers = headers::response(response.headers(), secrets, &self.door.limits)?;
+        let (mut headers, found) = headers::response(response.headers(), secrets, &self.door.limits)?;
+        trace.masked(found);
+        let mask = |bytes: &[u8]| {
+            let (masked, found) = secrets.mask(bytes);
+            trace.masked(found);
+            headers::latin1(&masked)
+        };
         let unpacked = !matches!(decode::coding(response.headers())?, Coding::Plain | Coding::Unknown);
         if unpacked {
             // They tell of the packed body, which nobody sees.
             headers.retain(|(name, _)| name != CONTENT_ENCODING.as_str() && name != CONTENT_LENGTH.as_str());
         }
         let reason = match response.extensions().get::<hyper::ext::ReasonPhrase>() {
-            Some(reason) => headers::latin1(&secrets.mask(reason.as_bytes())),
+            Some(reason) => mask(reason.as_bytes()),
             None if response.version() == http::Version::HTTP_2 => String::new(),
             None => response.status().canonical_reason().unwrap_or_default().to_owned(),
         };
-        let url = headers::latin1(&secrets.mask(target.to_string().as_bytes()));
+        let url = mask(target.to_string().as_bytes());
         Ok(Head { url, redirected, status: response.status().as_u16(), reason, headers })
     }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
 /// A refusal repeats parts of a URL. One that a server has made may have a secret in it, even in half.

@@ -2,7 +2,8 @@
 
 use crate::classify::classify;
 use crate::denied::{Denied, quote};
-use crate::rule::{Rules, is_token};
+use crate::headers::is_token;
+use crate::rule::Rules;
 use crate::target::{Host, Target};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use crate::credentials::Value;
 use crate::denied::Denied;
-use crate::mask::Finder;
+use crate::finder::Finder;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 /// Kept at most, and their bytes.
 const MOST: usize = 256;
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 64 << 20;
 /// A larger one is made for each request.
 const LARGEST: usize = MOST_BYTES / 16;
 /// What nobody has used for this long is not kept: the secret may have been changed.

@@ -1,10 +1,14 @@
 //! Which headers go out and come back.
 
 use crate::denied::{Denied, quote};
+use crate::finder::Finder;
 use crate::limits::Limits;
-use crate::mask::Finder;
-use crate::rule::is_token;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+
+pub(crate) fn is_token(text: &str) -> bool {
+    let special = b"!#$%&'*+-.^_`|~";
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || special.contains(&b))
+}
 
 /// About the connection and not the message: only the host speaks about connections.
 fn hop_by_hop(name: &str) -> bool {
@@ -82,23 +86,29 @@ pub(crate) fn end_to_end(headers: &HeaderMap) -> Vec<(String, String)> {
     kept.map(|(name, value)| (name.to_owned(), latin1(value.as_bytes()))).collect()
 }
 
-/// What the code inside is shown: nothing about the connection, each byte one character.
-pub(crate) fn response(
-    headers: &HeaderMap,
-    secrets: &Finder,
-    limits: &Limits,
-) -> Result<Vec<(String, String)>, Denied> {
+/// Headers as the code inside is shown them.
+pub(crate) type Shown = Vec<(String, String)>;
+
+/// What the code inside is shown: nothing about the connection, each byte one character. And how many secrets were masked in it.
+pub(crate) fn response(headers: &HeaderMap, secrets: &Finder, limits: &Limits) -> Result<(Shown, u64), Denied> {
     within(headers.len() as u64, size(headers), limits, "the response")?;
     let coded: Vec<&[u8]> = headers.get_all(TRANSFER_ENCODING).iter().map(HeaderValue::as_bytes).collect();
     if !coded.is_empty() && !matches!(coded[..], [coded] if coded.eq_ignore_ascii_case(b"chunked")) {
         return Err(Denied::network("the response has a `transfer-encoding` that is not simply `chunked`"));
     }
     let named = named(headers);
-    let shown = |name: &str| {
-        !hop_by_hop(name) && !named.iter().any(|other| other == name) && !secrets.found_in(name.as_bytes())
-    };
-    let pairs = headers.iter().filter(|(name, _)| shown(name.as_str()));
-    Ok(pairs.map(|(name, value)| (name.as_str().to_owned(), latin1(&secrets.mask(value.as_bytes())))).collect())
+    let ours = |name: &str| hop_by_hop(name) || named.iter().any(|other| other == name);
+    let (mut shown, mut masked) = (Vec::with_capacity(headers.len()), 0);
+    for (name, value) in headers.iter().filter(|(name, _)| !ours(name.as_str())) {
+        if secrets.found_in(name.as_str().as_bytes()) {
+            masked += 1;
+            continue;
+        }
+        let (value, found) = secrets.mask(value.as_bytes());
+        masked += found;
+        shown.push((name.as_str().to_owned(), latin1(&value)));
+    }
+    Ok((shown, masked))
 }
 
 pub(crate) fn size(headers: &HeaderMap) -> u64 {

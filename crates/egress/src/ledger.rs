@@ -26,6 +26,8 @@ pub struct Record {
     pub status: Option<u16>,
     pub bytes_up: u64,
     pub bytes_down: u64,
+    /// Secrets that were masked in the response.
+    pub masked: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,6 +61,7 @@ pub(crate) struct Ledger {
     credentials: Mutex<BTreeSet<String>>,
     up: AtomicU64,
     down: AtomicU64,
+    masked: AtomicU64,
 }
 
 struct Entry {
@@ -71,6 +74,7 @@ struct Entry {
     status: AtomicU16,
     up: AtomicU64,
     down: AtomicU64,
+    masked: AtomicU64,
 }
 
 impl Entry {
@@ -89,6 +93,7 @@ impl Entry {
             status: (status > 0).then_some(status),
             bytes_up: self.up.load(Ordering::Relaxed),
             bytes_down: self.down.load(Ordering::Relaxed),
+            masked: self.masked.load(Ordering::Relaxed),
         }
     }
 }
@@ -126,6 +131,12 @@ impl Trace {
         *self.entry.credentials.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
+    /// So many secrets were found in what came back.
+    pub(crate) fn masked(&self, count: u64) {
+        self.entry.masked.fetch_add(count, Ordering::Relaxed);
+        self.ledger.masked.fetch_add(count, Ordering::Relaxed);
+    }
+
     pub(crate) fn up(&self, bytes: u64) -> Result<(), Denied> {
         self.entry.up.fetch_add(bytes, Ordering::Relaxed);
         self.ledger.up.fetch_add(bytes, Ordering::Relaxed);
@@ -141,15 +152,15 @@ impl Trace {
 
 impl Ledger {
     pub(crate) fn new(budget: Arc<dyn Budget>, watch: Option<Watch>) -> Ledger {
-        let (up, down) = (AtomicU64::new(0), AtomicU64::new(0));
         Ledger {
             budget,
             watch,
             entries: Mutex::default(),
             hosts: Mutex::default(),
             credentials: Mutex::default(),
-            up,
-            down,
+            up: AtomicU64::new(0),
+            down: AtomicU64::new(0),
+            masked: AtomicU64::new(0),
         }
     }
 
@@ -169,6 +180,7 @@ impl Ledger {
             status: AtomicU16::new(0),
             up: AtomicU64::new(0),
             down: AtomicU64::new(0),
+            masked: AtomicU64::new(0),
         });
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() < MOST_KEPT {
@@ -188,6 +200,10 @@ impl Ledger {
 
     pub(crate) fn credentials(&self) -> Vec<String> {
         self.credentials.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub(crate) fn masked(&self) -> u64 {
+        self.masked.load(Ordering::Relaxed)
     }
 
     pub(crate) fn bytes(&self) -> Bytes {

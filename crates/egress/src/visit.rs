@@ -84,6 +84,11 @@ impl Visit {
         self.ledger.credentials()
     }
 
+    /// How many secrets were masked in what came back.
+    pub fn masked(&self) -> u64 {
+        self.ledger.masked()
+    }
+
     pub fn bytes(&self) -> ledger::Bytes {
         self.ledger.bytes()
     }

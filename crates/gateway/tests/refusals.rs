@@ -144,7 +144,7 @@ impl Trial {
             _ => current.id.clone(),
         };
         if path.ends_with("/secrets/{name}") {
-            self.stage.registry.set_secret(&stage::host(), "acme", "TOKEN", "a secret".into()).unwrap();
+            self.stage.registry.set_secret(&stage::host(), "acme", "TOKEN", "a long secret".into()).unwrap();
         }
         if path.contains("/providers/{name}") {
             let settings = serde_json::json!({ "authorize_url": "https://hub.example/a", "token_url": "https://hub.example/t", "client_id": "c" });

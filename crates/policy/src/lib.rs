@@ -4,6 +4,7 @@
 //! A permit has no public constructor: only [`permit`] makes one, and nothing starts behind a wall without one.
 
 mod arguments;
+pub mod egress;
 mod limits;
 
 pub use arguments::{ArgumentError, check_arguments};

@@ -290,6 +290,8 @@ pub struct CallEvent {
     pub hosts: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
+    /// Secrets that were masked in what came back.
+    pub masked: u64,
     /// SHA-256 of the arguments, as hex.
     pub arguments_sha256: String,
     /// Only where the tenant turned recording on.

@@ -1,6 +1,6 @@
 //! Providers: where the users of a tenant get tokens for upstreams.
 
-use crate::secrets::check_value;
+use crate::secrets::check_client_secret;
 use crate::snapshot::to_json;
 use crate::vault::{self, Item, SEALED, Sealed, SealedProvider, Vault};
 use crate::{Actor, Directory, Provider, ProviderInfo, Registry, RegistryError, connections, name, seal};
@@ -27,7 +27,7 @@ impl Registry {
         client_secret: Option<SecretString>,
     ) -> Result<ProviderInfo, RegistryError> {
         name::check("provider", name)?;
-        client_secret.as_ref().map_or(Ok(()), |secret| check_value("a client secret", secret))?;
+        client_secret.as_ref().map_or(Ok(()), check_client_secret)?;
         let text = to_json(&settings)?;
         if !settings.is_object() || text.len() > LONGEST_SETTINGS {
             let what = format!("the settings of a provider are a JSON object of at most {LONGEST_SETTINGS} bytes");

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const MOST_SECRETS: usize = 256;
-/// Shorter ones cannot be told from other text when answers are searched for them.
-const SHORTEST_VALUE: usize = 6;
+/// Masking shows code that a guess of the whole value is right, so shorter ones could be guessed. `egress` refuses them too.
+const SHORTEST_VALUE: usize = 12;
+const SHORTEST_CLIENT_SECRET: usize = 6;
 const LONGEST_VALUE: usize = 16 << 10;
 
 impl Registry {
@@ -24,7 +25,7 @@ impl Registry {
         value: SecretString,
     ) -> Result<SecretInfo, RegistryError> {
         check_name(name)?;
-        check_value("a secret", &value)?;
+        check_value("a secret", SHORTEST_VALUE, &value)?;
         self.change(|transaction, directory| {
             let (mut vault, key) = vault::to_change(transaction, directory, tenant)?;
             let before = vault.secrets.get(name);
@@ -81,12 +82,17 @@ fn check_name(name: &str) -> Result<(), RegistryError> {
     name.parse::<SecretName>().map(drop).map_err(|_| RegistryError::BadValue { what: what.to_owned() })
 }
 
-pub(crate) fn check_value(kind: &str, value: &SecretString) -> Result<(), RegistryError> {
+/// A client secret is in no answer that code inside sees.
+pub(crate) fn check_client_secret(value: &SecretString) -> Result<(), RegistryError> {
+    check_value("a client secret", SHORTEST_CLIENT_SECRET, value)
+}
+
+fn check_value(kind: &str, shortest: usize, value: &SecretString) -> Result<(), RegistryError> {
     let value = value.expose_secret();
-    if (SHORTEST_VALUE..=LONGEST_VALUE).contains(&value.len()) && !value.contains('\0') {
+    if (shortest..=LONGEST_VALUE).contains(&value.len()) && !value.contains('\0') {
         return Ok(());
     }
-    let what = format!("{kind} has {SHORTEST_VALUE} to {LONGEST_VALUE} bytes, none of them zero");
+    let what = format!("{kind} has {shortest} to {LONGEST_VALUE} bytes, none of them zero");
     Err(RegistryError::BadValue { what })
 }
 

@@ -62,6 +62,11 @@ pub trait Host: Send + Sync {
     fn credentials_used(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// How many secrets were masked so far in what came back, for the receipt.
+    fn secrets_masked(&self) -> u64 {
+        0
+    }
 }
 
 /// A host without a way out, and without a client behind the call: `bulkhead exec`. Every fetch and every question is

@@ -43,4 +43,6 @@ pub struct Receipt {
     pub hosts: Vec<String>,
     /// Names of the credentials that egress put in.
     pub credentials: Vec<String>,
+    /// How many secrets were masked in what came back: each tells the code that a text is one.
+    pub masked: u64,
 }

@@ -237,7 +237,7 @@ fn receipt_line(receipt: &Value) -> String {
         _ => ", jitless",
     };
     let line = format!(
-        "receipt: wall {}, boundary {}{jit}; {:.1} ms CPU of {}, {:.1} ms, {} KiB memory of {} MiB, {} host calls{}{}",
+        "receipt: wall {}, boundary {}{jit}; {:.1} ms CPU of {}, {:.1} ms, {} KiB memory of {} MiB, {} host calls{}{}{}",
         field(receipt, "wall"),
         field(receipt, "boundary"),
         ms("cpu_us"),
@@ -248,6 +248,10 @@ fn receipt_line(receipt: &Value) -> String {
         field(receipt, "host_calls"),
         named(receipt, "hosts", "reached"),
         named(receipt, "credentials", "with"),
+        match receipt["masked"].as_u64() {
+            None | Some(0) => String::new(),
+            Some(count) => format!(", masked {count} times"),
+        },
     );
     terminal::text(&line)
 }

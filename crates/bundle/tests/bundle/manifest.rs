@@ -126,7 +126,7 @@ secrets = [
 "#;
     assert_snapshot!(refused(text), @r#"
     4:12: secrets.name: `token` is no name of a secret; use 1 to 64 of A-Z, 0-9 and _, a letter first, such as `API_TOKEN`
-    4:30: secrets.hosts: `a.b/c` is more than a host name; such as `api.example.com`, `*.example.com` or `api.example.com:8443`
+    4:30: secrets.hosts: `a.b/c` has a path and no scheme before it; such as `api.example.com`, `*.example.com:8443`, `https://api.example.com/v1/` or `GET,POST https://api.example.com`
     4:39: secrets.hosts: `GET a.b` is more than a host; a secret goes to a host, such as `api.example.com`, whatever the path
     4:60: secrets.header: `X Y` is no name for it; such as `authorization` or `x-api-key`
     5:3: secrets: a secret that goes to no host goes nowhere; name its `hosts`

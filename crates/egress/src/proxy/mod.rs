@@ -15,6 +15,8 @@ mod tunnel;
 pub use authority::Authority;
 pub use outfit::Outfit;
 
+pub(crate) use hello::whole as client_hello;
+
 use crate::denied::{Code, Denied};
 use crate::limits::Limits;
 use crate::rule::{Cover, unnamed};
@@ -153,10 +155,11 @@ impl Proxy {
             Err(denied)
         };
         let cover = self.visit.pass.rules.cover(origin);
-        let bound = self.visit.pass.credentials.covers(origin);
+        // Wherever a secret was kept, it would come back through a tunnel unseen.
+        let bound = !self.visit.pass.credentials.is_empty();
         let (rule, why) = match cover {
             Cover::Nothing => return refuse(unnamed(origin)),
-            Cover::Whole(rule) => (Some(rule).filter(|_| !bound), "a secret is bound to it"),
+            Cover::Whole(rule) => (Some(rule).filter(|_| !bound), "the server is bound to a secret"),
             Cover::Part => (None, "rules allow only some of its paths or methods"),
         };
         if let Host::Address(_) = origin.host {

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 const KEY: &str = "sk_live/51 Hx+q\"Z";
-const LOGIN: &str = "someone:pass word+1";
+const LOGIN: &str = "someone:pass words+1";
 const AWS: &str = "AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY:AQoDYXdzEPT//session==";
 
 struct Store;
@@ -31,8 +31,9 @@ impl Secrets for Store {
                 "LOGIN" => LOGIN,
                 "TOKEN_LOGIN" => "ghp_0123456789:x",
                 "AWS" => AWS,
-                "SHORT" => "short",
-                "BREAK" => "line\r\nbreak",
+                "SHORT" => "eleven byte",
+                "SHORT_LOGIN" => "a-long-user-name:eleven byte",
+                "BREAK" => "a line\r\nbreak",
                 "GONE" => return Err(Denied::secret("the token of `GONE` could not be renewed")),
                 _ => return Ok(None),
             };
@@ -111,7 +112,7 @@ fn a_header_is_set_or_its_placeholder_replaced() {
         assert!(seen.contains(&format!("x-key: Key {KEY}!\r\n")) && !seen.contains("forged"), "{seen}");
         assert!(!seen.contains("x-other"), "nobody asked: {seen}");
         assert!(
-            !back.contains("sk_live") && back.contains(&format!("x-key: {}\r\n", "*".repeat(KEY.len() + 5))),
+            !back.contains("sk_live") && back.contains(&format!("x-key: Key {}!\r\n", "*".repeat(KEY.len()))),
             "{back}"
         );
         assert_eq!(visit.credentials(), ["KEY"]);
@@ -254,7 +255,7 @@ fn a_gathered_stream_is_bounded() {
 fn basic_hides_the_half_that_matters() {
     run(async {
         for (name, value, hidden) in
-            [("LOGIN", LOGIN, "pass word+1"), ("TOKEN_LOGIN", "ghp_0123456789:x", "ghp_0123456789")]
+            [("LOGIN", LOGIN, "pass words+1"), ("TOKEN_LOGIN", "ghp_0123456789:x", "ghp_0123456789")]
         {
             let said = format!("hello {hidden}, {value}");
             let server = Server::says(ok(&said)).await;
@@ -370,6 +371,7 @@ fn what_is_not_there_or_cannot_be_carried() {
             (binding("GONE", port, header("x-key")), Code::Secret, "renewed"),
             (binding("SHORT", port, header("x-key")), Code::Denied, "`SHORT` has fewer than"),
             (binding("SHORT", port, Place::Query("k".to_owned())), Code::Denied, "`SHORT` has fewer than"),
+            (binding("SHORT_LOGIN", port, Place::Basic), Code::Denied, "`SHORT_LOGIN` has fewer than"),
             (binding("BREAK", port, header("x-key")), Code::Denied, "no header can carry"),
             (binding("KEY", port, Place::Cookie("k".to_owned())), Code::Denied, "no cookie can carry"),
             (
@@ -385,7 +387,7 @@ fn what_is_not_there_or_cannot_be_carried() {
             let denied = post(&visit, &server.url("/"), "application/json", "{}").await.unwrap_err();
             assert_eq!(denied.code, code, "{place:?}: {denied}");
             assert!(denied.message.contains(words), "{place:?}: {denied}");
-            for hidden in ["sk_live", "another-secret", "short\"", "break"] {
+            for hidden in ["sk_live", "another-secret", "eleven", "break"] {
                 assert!(!format!("{denied:?}").contains(hidden), "{denied:?}");
             }
             assert_eq!(visit.records()[0].failed, Some(code.as_str()));
@@ -443,4 +445,57 @@ fn sets_that_are_refused() {
     for pattern in ["*", "https://a.example/v1", "GET https://a.example", "a.example/", "ftp://a.example", "*.com"] {
         assert!(Pattern::parse(pattern).is_err(), "{pattern}");
     }
+}
+
+/// A value that went upstream once is masked in every later answer, to whatever request, and in every spelling.
+#[test]
+fn what_was_stored_upstream_comes_back_masked() {
+    run(async {
+        let kept = Arc::new(std::sync::Mutex::new(String::new()));
+        let store = kept.clone();
+        let server = Server::raw(move |request| {
+            let path = request.split(' ').nth(1).unwrap();
+            let key = |line: &str| line.strip_prefix("x-key: ").map(str::to_owned);
+            if let Some(value) = request.lines().find_map(key) {
+                *store.lock().unwrap() = value;
+                return ok("stored");
+            }
+            let value = store.lock().unwrap().clone();
+            let each = |write: &dyn Fn(char) -> String| value.chars().map(write).collect::<String>();
+            let spelled = match path {
+                "/json" => each(&|c| format!("\\u{:04X}", c as u32)),
+                "/percent" => each(&|c| format!("%{:02x}", c as u32)),
+                "/html" => each(&|c| format!("&#x{:X};", c as u32)),
+                "/decimal" => each(&|c| if c.is_alphanumeric() { c.to_string() } else { format!("&#{};", c as u32) }),
+                "/base64" => STANDARD.encode(format!("kept: {value}\n")),
+                "/part" => value[..8].to_owned(),
+                _ => value.clone(),
+            };
+            let ranged = request.to_ascii_lowercase().contains("range: ");
+            let body = if ranged { "a range was let through" } else { &spelled };
+            format!("HTTP/1.1 200 OK\r\nx-kept: {spelled}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+        })
+        .await;
+        let port = server.port;
+        let visit = visit_with(&[port], vec![asked(binding("KEY", port, header("x-key")))]);
+        send(&visit, &server, "/", json!([["x-key", "{{secret:KEY}}"]])).await;
+        assert_eq!(*kept.lock().unwrap(), KEY);
+        assert_eq!(visit.masked(), 0);
+        // Neither asks for the secret, and the second goes to a host that it is not bound to.
+        for (number, path) in ["/plain", "/json", "/percent", "/html", "/decimal", "/base64"].iter().enumerate() {
+            for host in ["a.example", "b.example"] {
+                let url = format!("http://{host}:{port}{path}");
+                let head = fetch(&visit, 1, &url, json!({ "headers": [["range", "bytes=0-7"]] })).await.unwrap();
+                let body = String::from_utf8(read_all(&visit, 1).await.unwrap()).unwrap();
+                assert!(body.contains("****") && !body.contains("sk_live"), "{path}: {body}");
+                let plain = body.replace('*', "");
+                assert!(plain.len() <= 10, "{path}: {body}");
+                assert!(!head.to_string().contains(&plain) || plain.is_empty(), "{path}: {head}");
+                assert!(head["headers"].to_string().contains("****"), "{path}: {head}");
+                let record = visit.records().pop().unwrap();
+                assert_eq!((record.masked, record.credentials.len()), (2, 0), "{path}");
+            }
+            assert_eq!(visit.masked(), (number as u64 + 1) * 4);
+        }
+    });
 }

@@ -158,7 +158,7 @@ fn what_cannot_be_masked_is_not_sent_or_not_shown() {
         let visit = visit_with(&[server.port], KEY, Limits::default());
         let denied = fetch(&visit, 1, &server.url("/odd"), json!({})).await.unwrap_err();
         assert_eq!(denied.code, Code::Network, "packed in a way nobody knows");
-        for secret in ["short", "", "line\r\nbreak", "null\0null"] {
+        for secret in ["short", "", "eleven byte", "line\r\nbreak", "null\0null-null"] {
             let before = server.requests().len();
             let visit = visit_with(&[server.port], secret, Limits::default());
             let denied = fetch(&visit, 1, &server.url("/"), json!({})).await.unwrap_err();

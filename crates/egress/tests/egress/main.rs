@@ -7,6 +7,7 @@ mod docs;
 mod flow;
 mod hostile;
 mod network;
+mod oracle;
 mod proxy;
 mod redirects;
 mod rig;

@@ -240,3 +240,61 @@ proptest! {
         })?;
     }
 }
+
+/// Where rules allow only some paths or methods, nothing in a request may stand for another path or method.
+#[test]
+fn overrides_do_not_reach_the_server() {
+    run(async {
+        let server = Server::raw(ok_for_all).await;
+        let port = server.port;
+        let overrides = json!([
+            ["x-http-method-override", "DELETE"],
+            ["X-HTTP-Method", "DELETE"],
+            ["x-method-override", "DELETE"],
+            ["x_http_method_override", "DELETE"],
+            ["x-original-url", "/admin"],
+            ["x-rewrite-url", "/admin"],
+            ["x-forwarded-uri", "/admin"],
+            ["destination", "/admin"],
+            ["x-kept", "yes"],
+        ]);
+        for (rule, narrow) in [
+            (format!("GET,POST http://a.example:{port}"), true),
+            (format!("http://a.example:{port}/v1/"), true),
+            (format!("http://a.example:{port}"), false),
+        ] {
+            let mut pass = pass(&[port]);
+            pass.rules = rules(&[&rule]);
+            let visit = door(&[port], Limits::default()).visit(pass);
+            fetch(&visit, 1, &server.url("/v1/x"), json!({ "headers": overrides })).await.unwrap();
+            read_all(&visit, 1).await.unwrap();
+            let seen = server.requests().pop().unwrap();
+            assert!(seen.contains("x-kept: yes"), "{seen}");
+            assert_eq!(seen.contains("DELETE") || seen.contains("/admin"), !narrow, "{rule}: {seen}");
+        }
+        // Frameworks read a field of the query or of a form as the method.
+        let mut pass = pass(&[port]);
+        pass.rules = rules(&[&format!("GET,POST http://a.example:{port}")]);
+        let visit = door(&[port], Limits::default()).visit(pass);
+        let before = server.requests().len();
+        let denied = fetch(&visit, 1, &server.url("/x?a=1&%5Fmethod=DELETE"), json!({})).await.unwrap_err();
+        assert_eq!(denied.code, Code::Denied, "{denied}");
+        let form = json!([["content-type", "application/x-www-form-urlencoded"]]);
+        let body = bytes::Bytes::from_static(b"a=1&_method=DELETE");
+        let more = json!({ "method": "POST", "bodyLength": body.len(), "headers": form });
+        let denied = fetch_body(&visit, 2, &server.url("/x"), more, body).await.unwrap_err();
+        assert_eq!(denied.code, Code::Denied, "{denied}");
+        let more = json!({ "method": "POST", "stream": true, "headers": form });
+        let url = server.url("/x");
+        let (streamed, _) = tokio::join!(fetch(&visit, 3, &url, more), async {
+            let _ = write(&visit, 3, "a=1&_met", false).await;
+            let _ = write(&visit, 3, "hod=DELETE", true).await;
+        });
+        assert_eq!(streamed.unwrap_err().code, Code::Denied);
+        assert_eq!(server.requests().len(), before, "nothing was sent");
+    });
+}
+
+fn ok_for_all(_: &str) -> Vec<u8> {
+    ok("fine")
+}

@@ -92,6 +92,9 @@ pub struct CallView {
     hosts: Vec<String>,
     #[schema(required = false)]
     credentials: Vec<String>,
+    /// Secrets that were masked in what came back. Older lines do not have it.
+    #[schema(required = false)]
+    masked: u64,
     /// SHA-256 of the arguments, as hex.
     arguments_sha256: String,
     /// Only where the tenant turned recording on.
@@ -264,6 +267,7 @@ mod tests {
             call: "1".to_owned(),
             hosts: vec![String::new()],
             credentials: vec![String::new()],
+            masked: 1,
             arguments: raw(),
             result: raw(),
             trace: Some(String::new()),

@@ -35,7 +35,7 @@ pub struct SecretList {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretOrder {
-    /// 6 bytes to 16 KiB.
+    /// 12 bytes to 16 KiB.
     #[schema(value_type = String)]
     value: SecretString,
 }

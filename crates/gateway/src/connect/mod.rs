@@ -112,6 +112,15 @@ impl Connect {
         })
     }
 
+    /// The access token that is kept for `subject`, fresh or not. Nobody is asked for one.
+    pub fn kept_token(&self, tenant: &str, name: &str, subject: &str) -> Result<Option<SecretString>, ConnectError> {
+        let Ok(Known { provider, .. }) = self.known(tenant, name) else { return Ok(None) };
+        let Ok(connection) = oauth::Connection::new(tenant, name, &provider, subject) else { return Ok(None) };
+        let kept = self.registry.connection(tenant, name, &store::kept_as(&connection.subject))?;
+        let tokens = kept.map(|(sealed, _)| oauth::Tokens::from_secret(&sealed)).transpose()?;
+        Ok(tokens.map(|tokens| tokens.access))
+    }
+
     /// What a browser opens to connect `subject`. Good once, for ten minutes.
     pub fn ticket(&self, tenant: &str, name: &str, subject: &str) -> Result<String, ConnectError> {
         if self.known(tenant, name)?.provider.grant != Grant::Code {

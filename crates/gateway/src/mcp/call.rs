@@ -229,6 +229,7 @@ impl Account<'_> {
         event.host_calls = receipt.host_calls;
         event.hosts = receipt.hosts.clone();
         event.credentials = receipt.credentials.clone();
+        event.masked = receipt.masked;
         if job.tenant.recording {
             event.result = result.and_then(|bytes| serde_json::from_slice(bytes).ok());
         }
@@ -263,6 +264,7 @@ impl Account<'_> {
         event.cpu_us = cpu_us;
         event.hosts = self.host.hosts_reached();
         event.credentials = self.host.credentials_used();
+        event.masked = self.host.secrets_masked();
         self.leave_out(&mut event);
         self.app.audit(AuditEvent::Call(event));
     }

@@ -123,4 +123,15 @@ impl Secrets for CallSecrets {
             None => Box::pin(std::future::ready(self.secret(name))),
         }
     }
+
+    fn known<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+        let known = match self.connections.get(name) {
+            Some(provider) => self.app.connect.kept_token(&self.tenant, provider, &self.subject).map_err(|error| {
+                tracing::error!(tenant = self.tenant, provider, %error, "a kept token cannot be opened");
+                Denied::refuse(format!("the token of `{provider}` cannot be opened, so it could not be masked"))
+            }),
+            None => self.secret(name),
+        };
+        Box::pin(std::future::ready(known))
+    }
 }

@@ -387,6 +387,10 @@ impl Host for CallHost {
         self.visit.as_ref().map(|visit| visit.credentials()).unwrap_or_default()
     }
 
+    fn secrets_masked(&self) -> u64 {
+        self.visit.as_ref().map_or(0, |visit| visit.masked())
+    }
+
     fn progress(&self, json: String) {
         let Some(token) = &self.line.progress_token else { return };
         let Ok(Value::Object(mut params)) = serde_json::from_str(&json) else { return };

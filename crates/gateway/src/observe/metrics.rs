@@ -68,6 +68,7 @@ pub struct Metrics {
     rejected: Family<Reason, Counter>,
     egress: Family<Decision, Counter>,
     egress_bytes: Family<Direction, Counter>,
+    egress_masked: Counter,
     connections: Gauge,
     pools: PoolSeries,
     host: HostSeries,
@@ -115,6 +116,7 @@ impl Metrics {
             rejected: Family::default(),
             egress: Family::default(),
             egress_bytes: Family::default(),
+            egress_masked: Counter::default(),
             connections: Gauge::default(),
             pools: PoolSeries::default(),
             host: HostSeries::default(),
@@ -128,6 +130,11 @@ impl Metrics {
             "Bytes to and from the network",
             Unit::Bytes,
             metrics.egress_bytes.clone(),
+        );
+        registry.register(
+            "egress_masked",
+            "Secrets that were masked in responses; each confirms a guess to code that makes guesses",
+            metrics.egress_masked.clone(),
         );
         registry.register("connections", "Open connections", metrics.connections.clone());
         metrics.pools.register(&mut registry);
@@ -154,6 +161,7 @@ impl Metrics {
         for (direction, bytes) in [("up", record.bytes_up), ("down", record.bytes_down)] {
             self.egress_bytes.get_or_create(&Direction { direction }).inc_by(bytes);
         }
+        self.egress_masked.inc_by(record.masked);
     }
 
     pub fn call(&self, call: &CallSeen<'_>) {

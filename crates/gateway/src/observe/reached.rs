@@ -109,6 +109,7 @@ mod tests {
             status: None,
             bytes_up: 10,
             bytes_down: 100,
+            masked: 0,
         }
     }
 

@@ -178,7 +178,7 @@ async fn what_the_host_does_not_allow_is_refused_before_it_runs() {
           "error": {
             "code": "refused",
             "hint": null,
-            "message": "rule `*`: only the host's operator may open every host; name those that are needed"
+            "message": "rule `*`: opens every host, which only the host's operator may; name those that are needed"
           }
         }
         "#);

@@ -125,6 +125,50 @@ fn tenants_do_not_share_secrets() {
     });
 }
 
+/// A service that keeps what it gets gives it back to a later request, which does not ask for the secret.
+#[test]
+fn what_was_stored_upstream_is_masked_and_counted() {
+    test(async {
+        let kept = Arc::new(Mutex::new(String::new()));
+        let answer = move |headers: axum::http::HeaderMap| {
+            if let Some(value) = headers.get("x-key") {
+                *kept.lock().unwrap() = value.to_str().unwrap().to_owned();
+            }
+            let kept = kept.lock().unwrap();
+            let spelled: String = kept.chars().map(|c| format!("\\u{:04x}", c as u32)).collect();
+            std::future::ready(format!("{{\"plain\":\"{kept}\",\"spelled\":\"{spelled}\"}}"))
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let service = axum::Router::new().route("/", axum::routing::get(answer));
+        tokio::spawn(async move { axum::serve(listener, service).await });
+        let door: Door<Dev> = Door::dev(vec![port], DoorSettings::default()).unwrap();
+        let open: Egress = Arc::new(door);
+        let dir = tempfile::tempdir().unwrap();
+        let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
+        let tenant = tenant_at(&host, "acme");
+        let asked = bound(port, "header = \"x-key\", asked = true");
+        tenant.deploy_with("s", Boundary::Call, SOURCE, &asked).await;
+        host.app.registry().set_secret(&host_actor(), "acme", "TOKEN", VALUE.into()).unwrap();
+        let (client, url) = (tenant.at("s"), format!("http://127.0.0.1:{port}/"));
+        let init = json!({ "headers": { "x-key": "{{secret:TOKEN}}" } });
+        let first = call(&client, "ask", json!({ "url": url, "init": init })).await;
+        let later = call(&client, "ask", json!({ "url": url })).await;
+        for (got, credentials) in [(&first, json!(["TOKEN"])), (&later, json!([]))] {
+            assert!(text(got).contains("****") && !shows(&text(got)) && !text(got).contains("0073"), "{got:?}");
+            let receipt = &got.result()["_meta"]["bulkhead/receipt"];
+            assert_eq!((&receipt["masked"], &receipt["credentials"]), (&json!(2), &credentials), "{receipt}");
+        }
+        let operator = std::fs::read_to_string(dir.path().join("operator.key")).unwrap().trim().to_owned();
+        for (path, has) in [("/metrics", "bulkhead_egress_masked_total 4"), ("/admin/v1/tenants/acme/calls", "\"masked\":2")] {
+            let asked = client.http.get(format!("{}{path}", tenant.base)).bearer_auth(&operator).send().await.unwrap();
+            let said = asked.text().await.unwrap();
+            assert!(said.contains(has), "{path}: {said}");
+        }
+        host.shutdown().await;
+    });
+}
+
 /// All processes that this one has started, and those have.
 fn descendants() -> Vec<u32> {
     let parent = |pid: u32| -> Option<u32> {

@@ -19,9 +19,9 @@ fn a_tenant_gets_a_new_key_and_keeps_its_values() {
     let host = unlocked();
     let registry = &host.registry;
     registry.rotate_tenant_key(&actor(), "acme").unwrap(); // there is nothing yet
-    set(registry, "acme", "API_TOKEN", "tok-one");
-    set(registry, "acme", "API_TOKEN", "tok-two");
-    set(registry, "other", "API_TOKEN", "tok-other");
+    set(registry, "acme", "API_TOKEN", "tok-one-long");
+    set(registry, "acme", "API_TOKEN", "tok-two-long");
+    set(registry, "other", "API_TOKEN", "tok-other-long");
     registry.set_provider(&actor(), "acme", "github", json!({ "a": 1 }), Some(value("client"))).unwrap();
     registry.set_connection(&actor(), "acme", "github", "ann", value(r#"{"t":1}"#), Some(9)).unwrap();
     let before = (registry.secrets("acme").unwrap(), registry.connections("acme").unwrap());
@@ -38,8 +38,8 @@ fn a_tenant_gets_a_new_key_and_keeps_its_values() {
     host.registry.unlock(master(1)).unwrap();
     let registry = &host.registry;
     assert_eq!((registry.secrets("acme").unwrap(), registry.connections("acme").unwrap()), before);
-    assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(Some("tok-two".to_owned())));
-    assert_eq!(get(registry, "other", "API_TOKEN"), Ok(Some("tok-other".to_owned())));
+    assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(Some("tok-two-long".to_owned())));
+    assert_eq!(get(registry, "other", "API_TOKEN"), Ok(Some("tok-other-long".to_owned())));
     assert_eq!(tokens(registry, "acme", "github", "ann"), Ok(Some(r#"{"t":1}"#.to_owned())));
     assert!(registry.provider("acme", "github").unwrap().unwrap().client_secret.is_some());
     let versions: Vec<_> = audit_lines(host.dir.path())
@@ -54,8 +54,8 @@ fn a_tenant_gets_a_new_key_and_keeps_its_values() {
 fn the_master_key_changes_and_the_old_one_is_good_for_nothing() {
     let host = unlocked();
     let registry = &host.registry;
-    set(registry, "acme", "API_TOKEN", "tok-one");
-    set(registry, "other", "API_TOKEN", "tok-other");
+    set(registry, "acme", "API_TOKEN", "tok-one-long");
+    set(registry, "other", "API_TOKEN", "tok-other-long");
     assert_eq!(code(registry.rotate_master_key(&actor(), master(1))), "bad_value", "that is no other key");
     let old = registry.directory();
     registry.rotate_master_key(&actor(), master(2)).unwrap();
@@ -67,9 +67,9 @@ fn the_master_key_changes_and_the_old_one_is_good_for_nothing() {
     let registry = &host.registry;
     assert_eq!(code(registry.unlock(master(1))), "wrong_master_key");
     registry.unlock(master(2)).unwrap();
-    assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(Some("tok-one".to_owned())));
+    assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(Some("tok-one-long".to_owned())));
     assert_eq!(get(registry, "acme", "SECOND"), Ok(Some("sealed after it".to_owned())));
-    assert_eq!(get(registry, "other", "API_TOKEN"), Ok(Some("tok-other".to_owned())));
+    assert_eq!(get(registry, "other", "API_TOKEN"), Ok(Some("tok-other-long".to_owned())));
     assert_eq!(get(registry, "third", "API_TOKEN"), Ok(Some("a new tenant's".to_owned())));
 }
 
@@ -77,13 +77,13 @@ fn the_master_key_changes_and_the_old_one_is_good_for_nothing() {
 #[test]
 fn nobody_who_reads_meanwhile_notices() {
     let host = unlocked();
-    set(&host.registry, "acme", "API_TOKEN", "tok-one");
+    set(&host.registry, "acme", "API_TOKEN", "tok-one-long");
     let done = std::sync::atomic::AtomicBool::new(false);
     let reads = std::thread::scope(|scope| {
         let read = || {
             let mut reads = 0;
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                assert_eq!(get(&host.registry, "acme", "API_TOKEN"), Ok(Some("tok-one".to_owned())));
+                assert_eq!(get(&host.registry, "acme", "API_TOKEN"), Ok(Some("tok-one-long".to_owned())));
                 reads += 1;
             }
             reads

@@ -212,7 +212,7 @@ fn an_older_value_does_not_come_back_after_a_rotation() {
         database(dir).query_row(query, [], |row| Ok(vec![row.get(0)?, row.get(1)?, row.get(2)?])).unwrap()
     };
     let old = row(host.dir.path());
-    set(&host.registry, "acme", "API_TOKEN", "a new value");
+    set(&host.registry, "acme", "API_TOKEN", "a wholly new value");
     host.registry.rotate_tenant_key(&actor(), "acme").unwrap();
     let dir = host.stop();
     let update = "UPDATE secrets SET version = ?1, key_version = ?2, sealed = ?3
@@ -221,8 +221,8 @@ fn an_older_value_does_not_come_back_after_a_rotation() {
     let registry = registry::Registry::open(dir.path()).unwrap();
     registry.unlock(master(1)).unwrap();
     assert_eq!(get(&registry, "acme", "API_TOKEN"), Err("corrupt"));
-    set(&registry, "acme", "API_TOKEN", "repaired");
-    assert_eq!(get(&registry, "acme", "API_TOKEN"), Ok(Some("repaired".to_owned())));
+    set(&registry, "acme", "API_TOKEN", "repaired anew");
+    assert_eq!(get(&registry, "acme", "API_TOKEN"), Ok(Some("repaired anew".to_owned())));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn what_was_removed_or_replaced_leaves_no_trace() {
     let host = furnished();
     let (registry, dir) = (&host.registry, host.dir.path());
     for number in 0..100 {
-        set(registry, "acme", &format!("S{number}"), &"v".repeat(10 + number * 50));
+        set(registry, "acme", &format!("S{number}"), &"v".repeat(12 + number * 50));
     }
     // The host is asked to settle before each look: while it moves pages between files, one could miss them in both.
     let found = |query: String| {

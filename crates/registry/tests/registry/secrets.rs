@@ -22,20 +22,20 @@ fn a_secret_is_its_tenants_alone_and_outlives_the_host() {
     let host = unlocked();
     let registry = &host.registry;
     assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(None));
-    let first = registry.set_secret(&actor(), "acme", "API_TOKEN", value("tok-one")).unwrap();
+    let first = registry.set_secret(&actor(), "acme", "API_TOKEN", value("tok-one-long")).unwrap();
     assert_eq!((first.name.as_str(), first.version), ("API_TOKEN", 1));
-    let second = registry.set_secret(&actor(), "acme", "API_TOKEN", value("tok-two ü")).unwrap();
+    let second = registry.set_secret(&actor(), "acme", "API_TOKEN", value("tok-two ü long")).unwrap();
     assert_eq!((second.version, second.created_at), (2, first.created_at));
-    set(registry, "other", "API_TOKEN", "tok-other");
-    set(registry, "acme", "B", "tok-b-1");
-    assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(Some("tok-two ü".to_owned())));
+    set(registry, "other", "API_TOKEN", "tok-other-long");
+    set(registry, "acme", "B", "tok-b-1-long");
+    assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(Some("tok-two ü long".to_owned())));
 
     let host = host.reopen();
     let registry = &host.registry;
     assert_eq!(get(registry, "acme", "API_TOKEN"), Err("no_master_key"));
     registry.unlock(master(1)).unwrap();
-    assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(Some("tok-two ü".to_owned())));
-    assert_eq!(get(registry, "other", "API_TOKEN"), Ok(Some("tok-other".to_owned())));
+    assert_eq!(get(registry, "acme", "API_TOKEN"), Ok(Some("tok-two ü long".to_owned())));
+    assert_eq!(get(registry, "other", "API_TOKEN"), Ok(Some("tok-other-long".to_owned())));
     assert_eq!(get(registry, "other", "B"), Ok(None));
     assert_eq!(get(registry, "nobody", "B"), Err("not_found"));
     let names: Vec<_> = registry.secrets("acme").unwrap().into_iter().map(|info| (info.name, info.version)).collect();
@@ -57,7 +57,7 @@ fn without_a_master_key_everything_is_refused() {
     registry.create_tenant(&actor(), "acme").unwrap();
     let a = &actor();
     for refused in [
-        code(registry.set_secret(a, "acme", "API_TOKEN", value("tok-one"))),
+        code(registry.set_secret(a, "acme", "API_TOKEN", value("tok-one-long"))),
         code(registry.secrets("acme")),
         code(registry.secret("acme", "API_TOKEN")),
         code(registry.remove_secret(a, "acme", "API_TOKEN")),
@@ -85,7 +85,7 @@ fn without_a_master_key_everything_is_refused() {
 fn another_master_key_is_refused_by_name() {
     let host = unlocked();
     host.registry.unlock(master(2)).unwrap(); // nothing is sealed yet
-    set(&host.registry, "acme", "API_TOKEN", "tok-one");
+    set(&host.registry, "acme", "API_TOKEN", "tok-one-long");
     let host = host.reopen();
     let error = host.registry.unlock(master(1)).unwrap_err();
     assert_eq!(error.code(), "wrong_master_key");
@@ -95,7 +95,7 @@ fn another_master_key_is_refused_by_name() {
     assert_eq!(get(&host.registry, "acme", "API_TOKEN"), Err("no_master_key"));
     host.registry.unlock(master(2)).unwrap();
     assert_eq!(code(host.registry.unlock(master(1))), "wrong_master_key");
-    assert_eq!(get(&host.registry, "acme", "API_TOKEN"), Ok(Some("tok-one".to_owned())), "the good one stays");
+    assert_eq!(get(&host.registry, "acme", "API_TOKEN"), Ok(Some("tok-one-long".to_owned())), "the good one stays");
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn names_and_values_have_their_bounds() {
     let registry = &host.registry;
     let try_set = |name: &str, text: &str| registry.set_secret(&actor(), "acme", name, value(text));
     for name in ["", "a", "api_token", "1A", "_A", "A-B", "A B", "Ä", "A\n", &"A".repeat(65), "sk-live-0123456789"] {
-        let error = try_set(name, "good value").unwrap_err();
+        let error = try_set(name, "a good value").unwrap_err();
         assert_eq!(error.code(), "bad_value", "{name}");
         assert!(name.len() < 2 || !error.to_string().contains(name), "a name may be a secret by mistake: {error}");
         assert_eq!(code(registry.remove_secret(&actor(), "acme", name)), "bad_value");
     }
-    for text in ["", "short", "with\0zero", &"x".repeat((16 << 10) + 1)] {
+    for text in ["", "short", "eleven byte", "with a zero\0", &"x".repeat((16 << 10) + 1)] {
         let error = try_set("API_TOKEN", text).unwrap_err();
         assert_eq!(error.code(), "bad_value");
         assert!(text.is_empty() || !error.to_string().contains(text));
@@ -117,24 +117,24 @@ fn names_and_values_have_their_bounds() {
     assert_eq!(registry.secrets("acme").unwrap(), []);
     let longest = "y".repeat(16 << 10);
     try_set(&"A".repeat(64), &longest).unwrap();
-    try_set("SIX", "sixsix").unwrap();
+    try_set("TWELVE", "twelve bytes").unwrap();
     assert_eq!(get(registry, "acme", &"A".repeat(64)), Ok(Some(longest)));
-    assert_eq!(code(registry.set_secret(&actor(), "nobody", "API_TOKEN", value("tok-one"))), "not_found");
+    assert_eq!(code(registry.set_secret(&actor(), "nobody", "API_TOKEN", value("tok-one-long"))), "not_found");
 }
 
 #[test]
 fn a_tenant_has_so_many_secrets_and_no_more() {
     let host = unlocked();
     for number in 0..256 {
-        set(&host.registry, "acme", &format!("S{number}"), "some value");
+        set(&host.registry, "acme", &format!("S{number}"), "some long value");
     }
-    let error = host.registry.set_secret(&actor(), "acme", "ONE_MORE", value("some value")).unwrap_err();
+    let error = host.registry.set_secret(&actor(), "acme", "ONE_MORE", value("some long value")).unwrap_err();
     assert_eq!(error.code(), "conflict");
     assert!(error.to_string().contains("256 secrets"), "{error}");
     set(&host.registry, "acme", "S7", "another value");
     set(&host.registry, "other", "S7", "another value");
     host.registry.remove_secret(&actor(), "acme", "S8").unwrap();
-    set(&host.registry, "acme", "ONE_MORE", "some value");
+    set(&host.registry, "acme", "ONE_MORE", "some long value");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn bad_providers_and_connections_are_refused() {
 fn what_a_tenant_has_sealed_goes_with_it() {
     let host = unlocked();
     let registry = &host.registry;
-    set(registry, "acme", "API_TOKEN", "tok-one");
+    set(registry, "acme", "API_TOKEN", "tok-one-long");
     provider(registry, "acme", "github");
     connect(registry, "acme", "github", "ann", TOKENS);
     registry.delete_tenant(&actor(), "acme").unwrap();
@@ -297,7 +297,7 @@ fn nothing_that_can_be_printed_shows_a_value() {
     ]
     .join("\n");
     assert!(printed.contains("API_TOKEN") && printed.contains("github"), "something was printed");
-    for hidden in ["tok-one", "client-secret", "at-0123", "rt-0123", "00010203", "[0, 1, 2, 3"] {
+    for hidden in ["tok-one-long", "client-secret", "at-0123", "rt-0123", "00010203", "[0, 1, 2, 3"] {
         assert!(!printed.contains(hidden), "{hidden} in {printed}");
     }
     let sealed = crate::vault::blob(host.dir.path(), "SELECT sealed FROM secrets");

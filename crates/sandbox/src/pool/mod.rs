@@ -72,6 +72,7 @@ impl Pool {
             log_bytes: usage.log_bytes,
             hosts: host.hosts_reached(),
             credentials: host.credentials_used(),
+            masked: host.secrets_masked(),
         };
         Answer { outcome, receipt }
     }

@@ -144,4 +144,8 @@ impl Host for Asked {
     fn credentials_used(&self) -> Vec<String> {
         self.host.credentials_used()
     }
+
+    fn secrets_masked(&self) -> u64 {
+        self.host.secrets_masked()
+    }
 }

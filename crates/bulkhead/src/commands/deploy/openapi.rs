@@ -85,9 +85,9 @@ pub fn package(flags: &Deploy) -> Result<Package, ClientError> {
     manifest.insert("name".to_owned(), name.into());
     let hosts: Result<BTreeSet<String>, _> = endpoints.iter().map(|endpoint| rule(&endpoint.base_url)).collect();
     let list = |words: BTreeSet<String>| toml::Value::Array(words.into_iter().map(toml::Value::from).collect());
-    manifest.insert("egress".to_owned(), list(hosts.map_err(|denied| refused(denied.message))?));
+    manifest.insert("egress".to_owned(), list(hosts.map_err(refused)?));
     let bindings = secrets.iter().map(|secret| binding(secret, &endpoints)).collect::<Result<Vec<_>, _>>();
-    let bindings = bindings.map_err(|denied| refused(denied.message))?;
+    let bindings = bindings.map_err(refused)?;
     if !bindings.is_empty() {
         manifest.insert("secrets".to_owned(), toml::Value::Array(bindings));
     }
@@ -102,7 +102,7 @@ pub fn package(flags: &Deploy) -> Result<Package, ClientError> {
 }
 
 /// Where a credential of the specification goes. The module writes its placeholder into the requests that need it.
-fn binding(secret: &SecretBinding, endpoints: &[::openapi::Endpoint]) -> Result<toml::Value, egress::Denied> {
+fn binding(secret: &SecretBinding, endpoints: &[::openapi::Endpoint]) -> Result<toml::Value, String> {
     let mut hosts = BTreeSet::new();
     for endpoint in endpoints {
         let (scheme, rest) = endpoint.base_url.split_once("://").unwrap_or_default();
@@ -128,11 +128,12 @@ fn binding(secret: &SecretBinding, endpoints: &[::openapi::Endpoint]) -> Result<
 }
 
 /// Everything below a base URL, in the one way to write that.
-fn rule(base_url: &str) -> Result<String, egress::Denied> {
+fn rule(base_url: &str) -> Result<String, String> {
     let base = base_url.trim_end_matches('/');
     let below = format!("{base}/");
     let host_alone = base.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
-    Rule::parse(if host_alone { base } else { &below }, BareStar::Refused).map(|rule| rule.to_string())
+    let text = if host_alone { base } else { &below };
+    Rule::parse(text, BareStar::Refused).map(|rule| rule.to_string()).map_err(|bad| format!("`{text}` {bad}"))
 }
 
 /// The specification, and the files of its folder that it may refer to.

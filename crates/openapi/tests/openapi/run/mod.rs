@@ -207,7 +207,10 @@ fn door(port: u16) -> Door<Dev> {
 
 /// Everything below the base URLs, as a deploy has it.
 fn rules(converted: &Converted) -> Arc<Rules> {
-    let below: Vec<String> = converted.endpoints.iter().map(|endpoint| format!("{}/", endpoint.base_url)).collect();
+    // A rule without a path has no slash at its end.
+    let has_path = |base: &str| base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+    let below = |base: &str| if has_path(base) { format!("{base}/") } else { base.to_owned() };
+    let below: Vec<String> = converted.endpoints.iter().map(|endpoint| below(&endpoint.base_url)).collect();
     Arc::new(Rules::parse(below.iter().map(String::as_str), BareStar::Refused).unwrap())
 }
 
