@@ -49,6 +49,7 @@ impl Secrets for Store {
     fn get<'a>(
         &'a self,
         _: &'a str,
+        _: &'a egress::Origin,
     ) -> Pin<Box<dyn Future<Output = Result<Option<SecretString>, Denied>> + Send + 'a>> {
         Box::pin(std::future::ready(Ok(Some(SecretString::from(KEY)))))
     }

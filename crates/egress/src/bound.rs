@@ -17,8 +17,8 @@ use zeroize::Zeroizing;
 
 /// Where values come from. It may take its time, for a token that has to be renewed.
 pub trait Secrets: Send + Sync {
-    /// Nothing, if nobody has set it.
-    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
+    /// A value for a request to this origin: the store may refuse to let it go there. Nothing, if nobody has set it.
+    fn get<'a>(&'a self, name: &'a str, to: &'a Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
 }
 
 /// Credentials as bindings say.
@@ -58,8 +58,8 @@ impl Bound {
         plan
     }
 
-    async fn value(&self, name: &str) -> Result<SecretString, Denied> {
-        self.secrets.get(name).await?.ok_or_else(|| {
+    async fn value(&self, name: &str, to: &Origin) -> Result<SecretString, Denied> {
+        self.secrets.get(name, to).await?.ok_or_else(|| {
             Denied::secret(format!(
                 "the secret `{name}` is not set; who looks after the tenant sets it with `bulkhead secret set TENANT {name}`"
             ))
@@ -81,7 +81,7 @@ impl Credentials for Bound {
         Box::pin(async move {
             let mut applied = Applied::default();
             for (binding, doing) in self.plan(request) {
-                let value = self.value(&binding.name).await?;
+                let value = self.value(&binding.name, &request.target.origin).await?;
                 put(request, binding, doing, value.expose_secret(), &mut applied)?;
                 applied.name(&binding.name);
             }

@@ -136,6 +136,21 @@ impl Rule {
         hosts && self.scheme == other.scheme && self.port == other.port
     }
 
+    /// Whether it allows everything that the other allows.
+    pub fn covers(&self, other: &Rule) -> bool {
+        let hosts = match (&self.hosts, &other.hosts) {
+            (Hosts::Any, _) => true,
+            (Hosts::One(one), Hosts::One(two)) => one == two,
+            (Hosts::Below(parent), Hosts::One(Host::Name(name))) => below(name, parent),
+            (Hosts::Below(one), Hosts::Below(two)) => one == two || below(two, one),
+            _ => false,
+        };
+        let methods = self.methods.is_empty()
+            || !other.methods.is_empty() && other.methods.iter().all(|method| self.methods.contains(method));
+        let origin = hosts && self.scheme == other.scheme && self.port == other.port;
+        origin && methods && path::is_under(&other.prefix, &self.prefix)
+    }
+
     pub(crate) fn covers_origin(&self, origin: &Origin) -> bool {
         let host = match (&self.hosts, &origin.host) {
             (Hosts::One(host), other) => host == other,

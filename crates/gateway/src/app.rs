@@ -339,7 +339,7 @@ impl App {
             page.note(record, registry::now());
         });
         let pass = Pass::new(&offer.record.tenant, &offer.record.id, offer.rules.clone());
-        let pass = match offer.bindings.credentials(self, &offer.record.tenant, &caller.subject, wanted) {
+        let pass = match offer.bindings.credentials(self, &offer.record, &caller.subject, wanted) {
             Some(credentials) => Pass { credentials, ..pass },
             None => pass,
         };

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_layers.sql"),
     include_str!("../migrations/0005_living_keys.sql"),
     include_str!("../migrations/0006_audit_begin.sql"),
+    include_str!("../migrations/0007_secret_policy.sql"),
 ];
 
 /// The version that knows where the audit log begins.

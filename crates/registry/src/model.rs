@@ -1,7 +1,7 @@
 //! The nouns.
 
-use crate::MasterKey;
 use crate::vault::Vault;
+use crate::{MasterKey, SecretPolicy};
 use bundle::Lock;
 use policy::{Boundary, Limits};
 use secrecy::SecretString;
@@ -183,12 +183,20 @@ impl Directory {
     }
 }
 
+/// A secret, opened. Whoever takes its value looks at its policy first.
+#[derive(Clone, Debug)]
+pub struct Secret {
+    pub value: SecretString,
+    pub policy: SecretPolicy,
+}
+
 /// A secret without its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretInfo {
     pub name: String,
     /// Counts its values.
     pub version: u64,
+    pub policy: SecretPolicy,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -199,6 +207,8 @@ pub struct Provider {
     pub name: String,
     /// A JSON object.
     pub settings: serde_json::Value,
+    /// Which servers may use its tokens, and where.
+    pub policy: SecretPolicy,
     pub client_secret: Option<SecretString>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -209,6 +219,7 @@ pub struct Provider {
 pub struct ProviderInfo {
     pub name: String,
     pub settings: serde_json::Value,
+    pub policy: SecretPolicy,
     /// Whether it has a client secret.
     pub confidential: bool,
     pub created_at: Timestamp,

@@ -8,6 +8,7 @@ use super::body::{self, Names, Query};
 use super::error::Error;
 use super::page::{self, PageQuery};
 use super::{Admin, schema};
+use crate::mcp::credentials::{NotAllowed, allowed};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -142,6 +143,7 @@ pub async fn create(
         admin.registry(move |registry| Ok(Upload::read(order, &tenant, &server, registry))).await??
     };
     permitted(&admin, &upload.lock)?;
+    may_use_secrets(&admin, &tenant, &upload.lock).await?;
     let alone = admin.deploying.alone(&tenant, &server).await;
     let accepted = {
         let tenant = tenant.clone();
@@ -254,6 +256,9 @@ pub async fn approve(
             if seal.key() == Some(&key_id) {
                 return Ok(Err(Error::forbidden("who deployed it cannot agree to it as well; another key has to")));
             }
+            if let Err(refusal) = allowed(registry, &tenant, &lock)? {
+                return Ok(Err(secret_refused(refusal)));
+            }
             registry.approve(&actor, &tenant, &server, &id, &approval).map(Ok)
         })
         .await??;
@@ -328,6 +333,9 @@ pub async fn activate(
             if let Err(refusal) = policy::permit(&ask(&wanted.manifest), &allowance) {
                 return Ok(Err(refused(&refusal)));
             }
+            if let Err(refusal) = allowed(registry, &tenant, &registry.lock(&tenant, &server, &id)?.0)? {
+                return Ok(Err(secret_refused(refusal)));
+            }
             registry.activate(&actor, &tenant, &server, &id).map(Ok)
         })
         .await??;
@@ -365,6 +373,17 @@ fn permitted(admin: &Admin, lock: &Lock) -> Result<(), Error> {
     admin.app.check_rules(&rules).map_err(|denied| refuse(denied.message))?;
     crate::mcp::credentials::bindings(lock).map_err(|denied| refuse(denied.message))?;
     Ok(())
+}
+
+/// Whether every secret that the lock binds may be used by this server and may go where the lock sends it.
+async fn may_use_secrets(admin: &Admin, tenant: &str, lock: &Lock) -> Result<(), Error> {
+    let (tenant, lock) = (tenant.to_owned(), lock.clone());
+    admin.registry(move |registry| allowed(registry, &tenant, &lock)).await?.map_err(secret_refused)
+}
+
+fn secret_refused(refused: NotAllowed) -> Error {
+    Error::new(StatusCode::FORBIDDEN, "secret_not_allowed", refused.message)
+        .hint(format!("an admin of the tenant allows it with `{}`", refused.command))
 }
 
 fn ask(manifest: &Manifest) -> Ask {

@@ -15,7 +15,7 @@ use crate::Egress;
 use dashmap::DashMap;
 use http::DoorHttp;
 use oauth::{Grant, Keeper, Per, Provider, Revoked, SystemClock};
-use registry::{Registry, RegistryError};
+use registry::{Registry, RegistryError, SecretPolicy};
 use secrecy::SecretString;
 use std::sync::Arc;
 use store::RegistryStore;
@@ -100,6 +100,12 @@ impl Connect {
     /// Whether all callers of the tenant share the connection.
     pub fn is_shared(&self, tenant: &str, name: &str) -> Result<bool, ConnectError> {
         Ok(self.known(tenant, name)?.provider.per == Per::Tenant)
+    }
+
+    /// Which servers may use a provider's tokens, and where.
+    pub fn policy(&self, tenant: &str, name: &str) -> Result<SecretPolicy, ConnectError> {
+        let found = self.registry.provider(tenant, name)?.ok_or_else(|| ConnectError::NoProvider(name.to_owned()))?;
+        Ok(found.policy)
     }
 
     /// A token for a call of `subject`.

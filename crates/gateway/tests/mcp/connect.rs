@@ -8,7 +8,7 @@ use crate::host::{Client, Tenant, host_actor, pools, start_with, tenant_at, test
 use egress::{Dev, Door, Settings as DoorSettings};
 use gateway::{Egress, Running, Settings};
 use policy::Boundary;
-use registry::Scope;
+use registry::{PolicyChange, Scope};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -38,7 +38,9 @@ async fn stage(per: &str) -> Stage {
         "client_id": "bulkhead", "scopes": ["read"], "per": per,
     });
     let secret = provider::Settings::default().client_secret.map(Into::into);
-    host.app.registry().set_provider(&host_actor(), "acme", "hub", settings, secret).unwrap();
+    let base = format!("http://127.0.0.1:{port}");
+    let allow = PolicyChange::allow(["s"], [base.as_str()]).unwrap();
+    host.app.registry().set_provider_with(&host_actor(), "acme", "hub", settings, secret, &allow).unwrap();
     let manifest = format!(
         "egress = [\"http://127.0.0.1:{port}\"]\nsecrets = [{{ name = \"HUB\", hosts = [\"http://127.0.0.1:{port}\"], \
          header = \"authorization\", format = \"Bearer {{}}\", connection = \"hub\" }}]"
@@ -210,6 +212,23 @@ fn what_all_share_is_for_an_admin_to_connect() {
         let gone: Value = gone.json().await.unwrap();
         assert_eq!((&gone["revoked"], stage.provider.asked("revoke")), (&json!(true), 1));
         assert!(text(&call(&ann, "why", stage.whoami()).await).contains("not connected"));
+        stage.host.shutdown().await;
+    });
+}
+
+/// A server that the provider is not allowed for gets no token, and nobody is asked to connect.
+#[test]
+fn a_provider_is_for_the_servers_and_hosts_of_its_policy() {
+    test(async {
+        let stage = stage("tenant").await;
+        let registry = stage.host.app.registry();
+        registry.allow_provider(&host_actor(), "acme", "hub", &PolicyChange::deny(["s"])).unwrap();
+        let why = text(&call(&stage.somebody(), "why", stage.whoami()).await);
+        assert!(why.contains("not allowed") && why.contains("bulkhead provider allow acme/hub --for s --to"), "{why}");
+        let elsewhere = PolicyChange::allow(["s"], ["api.example.com"]).unwrap();
+        registry.allow_provider(&host_actor(), "acme", "hub", &elsewhere).unwrap();
+        let why = text(&call(&stage.somebody(), "why", stage.whoami()).await);
+        assert!(why.contains("not allowed") && !why.contains("not connected"), "{why}");
         stage.host.shutdown().await;
     });
 }

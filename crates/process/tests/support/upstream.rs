@@ -119,7 +119,7 @@ impl Resolve for Here {
 struct Store;
 
 impl Secrets for Store {
-    fn get<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+    fn get<'a>(&'a self, _: &'a str, _: &'a egress::Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
         Box::pin(async { Ok(Some(SecretString::from(KEY))) })
     }
 }

@@ -263,8 +263,8 @@ fn the_audit_log_says_what_was_done_and_nothing_of_the_values() {
     assert_eq!(
         serde_json::Value::from(lines),
         json!([
-            ["acme", "secret.set", "API_TOKEN", { "version": 1 }],
-            ["acme", "provider.set", "github", { "version": 1, "confidential": true }],
+            ["acme", "secret.set", "API_TOKEN", { "version": 1, "policy": {} }],
+            ["acme", "provider.set", "github", { "version": 1, "confidential": true, "policy": {} }],
             ["acme", "connection.set", "github", { "subject": "ann", "expires_at": 5000 }],
             ["acme", "secret.rotate", "acme", { "key_version": 2 }],
             [null, "master_key.rotate", master(2).id(), { "instead_of": master(1).id(), "tenants": 1 }],

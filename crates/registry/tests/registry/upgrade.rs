@@ -1,0 +1,77 @@
+//! A data directory of an earlier version.
+
+use crate::common::audit_lines;
+use crate::vault::{get, master, tokens};
+use registry::Registry;
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+
+/// As a host with version 6 of the schema left it.
+fn old() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bulkhead.db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch(include_str!("old/0006.sql")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    dir
+}
+
+fn policies(registry: &Registry) -> Value {
+    let secrets = registry.secrets("acme").unwrap().into_iter().map(|info| (info.name, json!(info.policy)));
+    let providers = registry.providers("acme").unwrap().into_iter().map(|info| (info.name, json!(info.policy)));
+    Value::Object(secrets.chain(providers).collect())
+}
+
+/// What current deployments were bound to, and nothing else, stays allowed; the audit log says so once.
+#[test]
+fn what_current_deployments_are_bound_to_becomes_policy_once() {
+    let dir = old();
+    let registry = Registry::open(dir.path()).unwrap();
+    registry.unlock(master(1)).unwrap();
+    let wanted = json!({
+        "API_TOKEN": {
+            "bills": ["bills.example.com"],
+            "prices": ["*.example.org", "api.example.com", "api.github.com"],
+        },
+        "UNUSED": {},
+        "github": { "prices": ["api.github.com"] },
+        "unused": {},
+    });
+    assert_eq!(policies(&registry), wanted);
+    assert_eq!(json!(registry.secret("other", "API_TOKEN").unwrap().unwrap().policy), json!({}));
+    assert_eq!(get(&registry, "acme", "API_TOKEN").unwrap().as_deref(), Some("the value of API_TOKEN"));
+    assert!(registry.provider("acme", "github").unwrap().unwrap().client_secret.is_some());
+    assert!(tokens(&registry, "acme", "github", "tenant").unwrap().is_some());
+    registry.close().unwrap();
+    let lines = || {
+        let lines = audit_lines(dir.path())
+            .into_iter()
+            .filter(|line| line["action"].as_str().is_some_and(|action| action.ends_with(".allow")));
+        lines
+            .map(|line| {
+                (
+                    line["tenant"].clone(),
+                    line["actor"].clone(),
+                    line["subject"].clone(),
+                    line["detail"]["policy"].clone(),
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let mut logged = lines();
+    logged.sort_by_key(|(tenant, _, subject, _)| (tenant.to_string(), subject.to_string()));
+    let acme = ["API_TOKEN", "UNUSED", "github", "unused"]
+        .map(|name| (json!("acme"), json!("host"), json!(name), wanted[name].clone()));
+    assert_eq!(logged[..4], acme);
+    assert_eq!(logged[4..], [(json!("other"), json!("host"), json!("API_TOKEN"), json!({}))]);
+    // Not a second time: what an admin took away stays away.
+    registry
+        .allow_secret(&registry::Actor::host(), "acme", "API_TOKEN", &registry::PolicyChange::deny(["bills", "prices"]))
+        .unwrap();
+    drop(registry);
+    let registry = Registry::open(dir.path()).unwrap();
+    registry.unlock(master(1)).unwrap();
+    assert_eq!(policies(&registry)["API_TOKEN"], json!({}));
+    registry.close().unwrap();
+    assert_eq!(lines().len(), 6);
+}
