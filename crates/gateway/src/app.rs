@@ -356,6 +356,11 @@ impl App {
         self.egress.as_ref().map(|open| open.loopback().to_vec()).unwrap_or_default()
     }
 
+    /// Removes the tokens of keys that are revoked or expired. Housekeeping does it from time to time.
+    pub async fn sweep_connections(&self) {
+        self.connect.sweep().await;
+    }
+
     /// Lets nobody call the server any more that runs this deployment.
     pub(crate) fn quarantine(&self, record: &Deployment, reason: &str) {
         let (registry, reason) = (self.registry.clone(), reason.to_owned());
