@@ -56,6 +56,7 @@ const TABLE: &[Row] = &[
     ("GET",    "/admin/v1/tenants/{tenant}/servers",                          [401, 401, 401, 401,  200, 200, 200,  404, 200,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}",                 [401, 401, 401, 401,  200, 200, 200,  404, 404,  200]),
     ("DELETE", "/admin/v1/tenants/{tenant}/servers/{server}",                 [401, 401, 401, 401,  403, 403, 204,  404, 404,  204]),
+    ("POST",   "/admin/v1/tenants/{tenant}/servers/{server}/quarantine",      [401, 401, 401, 401,  403, 403, 415,  404, 404,  415]),
     // There is no layer of this name, for whoever may ask.
     ("GET",    "/admin/v1/tenants/{tenant}/layers/{digest}",                  [401, 401, 401, 401,  403, 404, 404,  404, 404,  404]),
     ("PUT",    "/admin/v1/tenants/{tenant}/layers/{digest}",                  [401, 401, 401, 401,  403, 404, 404,  404, 404,  404]),

@@ -5,6 +5,7 @@
 //! All of it lies in one data directory that one host owns. Readers look at the [`Directory`], a snapshot in memory that is
 //! replaced after each committed change, so that no request ever waits for the disk to learn who may do what.
 
+mod approval;
 mod audit;
 mod bundles;
 mod clock;

@@ -76,7 +76,7 @@ pub struct Tenant {
     pub quota: Quota,
     /// Whether arguments and results are kept in the audit log, not only their digests.
     pub recording: bool,
-    /// Whether a change of what a server shows or may use needs the agreement of a second key.
+    /// Whether every change of what a server runs needs the agreement of a second key.
     pub approval: bool,
     /// No server that was removed came further.
     pub step: u64,
@@ -113,8 +113,10 @@ pub struct Deployment {
     pub lock: bundle::Digest,
     /// Who signed that lock beside the tenant.
     pub publishers: Vec<bundle::PublicKey>,
-    /// It waits for somebody to agree, and nobody reaches it.
+    /// It waits for a second key to agree.
     pub pending: bool,
+    /// Who proposed it, while it waits.
+    pub proposed_by: Option<String>,
     pub manifest: Manifest,
     /// Tools, resources, templates and prompts as the code itself showed them when it was deployed.
     pub surface: Box<RawValue>,

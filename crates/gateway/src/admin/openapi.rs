@@ -50,6 +50,7 @@ pub fn router() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(keys::revoke_operator))
         .routes(routes!(servers::list))
         .routes(routes!(servers::get, servers::delete))
+        .routes(routes!(servers::quarantine))
         .routes(routes!(deployments::create, deployments::list))
         .routes(routes!(deployments::get))
         .routes(routes!(deployments::activate))

@@ -75,3 +75,25 @@ fn what_current_deployments_are_bound_to_becomes_policy_once() {
     registry.close().unwrap();
     assert_eq!(lines().len(), 6);
 }
+
+/// Nobody wrote down who made a key: the tenant's first admin could have made all that did not come with the tenant.
+#[test]
+fn keys_from_before_count_as_made_by_the_first_admin() {
+    let dir = old();
+    let registry = Registry::open(dir.path()).unwrap();
+    let database = rusqlite::Connection::open(dir.path().join("bulkhead.db")).unwrap();
+    let query = "SELECT role || ' ' || name, (SELECT role FROM keys AS maker WHERE maker.id = keys.made_by) FROM keys WHERE tenant IS NOT 'other' ORDER BY number";
+    let mut statement = database.prepare(query).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let made: Vec<(String, Option<String>)> = rows.collect::<Result<_, _>>().unwrap();
+    let expected = [
+        ("operator operator", None),
+        ("admin admin", None),
+        ("deploy deploy", None),
+        ("call call", None),
+        ("deploy ci", Some("admin")),
+    ];
+    assert_eq!(made, expected.map(|(key, maker)| (key.to_owned(), maker.map(str::to_owned))));
+    let waiting = registry.deployments("acme", "prices").unwrap().into_iter().find(|one| one.pending).unwrap();
+    assert_eq!(waiting.proposed_by.as_deref(), Some("key-of-the-test"));
+}
