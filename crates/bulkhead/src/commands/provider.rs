@@ -203,7 +203,7 @@ pub struct Connect {
 /// Remove your connection to a provider, there too if it can be told.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bulkhead disconnect acme/github\n  bulkhead disconnect acme/github --subject oauth:ann"
+    after_help = "Examples:\n  bulkhead disconnect acme/github\n  bulkhead disconnect acme/github --subject 'oauth:https://id.example#ann'"
 )]
 pub struct Disconnect {
     /// The provider

@@ -206,7 +206,7 @@ fn bad_providers_and_connections_are_refused() {
     for (subject, text, expires_at) in [
         ("", "{}", None),
         ("a\nb", "{}", None),
-        (&*"s".repeat(513), "{}", None),
+        (&*"s".repeat(1025), "{}", None),
         ("ann", "no JSON", None),
         ("ann", "[]", None),
         ("ann", "{", None),

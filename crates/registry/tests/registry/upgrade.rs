@@ -97,3 +97,21 @@ fn keys_from_before_count_as_made_by_the_first_admin() {
     let waiting = registry.deployments("acme", "prices").unwrap().into_iter().find(|one| one.pending).unwrap();
     assert_eq!(waiting.proposed_by.as_deref(), Some("key-of-the-test"));
 }
+
+/// Connections and sessions of tokens did not name their issuer: they go, and their owners are asked again.
+#[test]
+fn what_belongs_to_a_subject_of_an_unknown_issuer_goes() {
+    let dir = old();
+    let registry = Registry::open(dir.path()).unwrap();
+    registry.unlock(master(1)).unwrap();
+    assert_eq!(tokens(&registry, "acme", "github", "user:oauth:ann").unwrap(), None);
+    let mut left: Vec<_> = registry.connections("acme").unwrap().into_iter().map(|info| info.subject).collect();
+    left.sort();
+    assert_eq!(left, ["tenant", "user:key-f468ee0caaed669e"]);
+    let owners: Vec<_> = registry.sessions().unwrap().into_iter().map(|session| session.owner).collect();
+    assert_eq!(owners, ["key-f468ee0caaed669e"]);
+    registry.close().unwrap();
+    let removed = audit_lines(dir.path()).into_iter().filter(|line| line["action"] == "connection.remove");
+    let removed: Vec<_> = removed.map(|line| (line["tenant"].clone(), line["detail"]["subject"].clone())).collect();
+    assert_eq!(removed, [(json!("acme"), json!("user:oauth:ann"))]);
+}
