@@ -46,7 +46,7 @@ export default { tools: { whoami: { run: async () => (await (await fetch("$provi
 JS
 as() { BULKHEAD_KEY=$1 "$bulkhead" "${@:2}" 2>&1; }
 said=$(as "$admin_key" provider set acme/hub --authorize-url "$provider/authorize" --token-url "$provider/token" \
-  --client-id bulkhead --scope read --json <<<"a client's secret") || die "cannot set the provider: $said"
+  --client-id bulkhead --scope read --for whoami --to "$provider" --json <<<"a client's secret") || die "cannot set the provider: $said"
 said=$(as "$deploy_key" deploy "$work/whoami" --server acme --json) || die "cannot deploy: $said"
 said=$(as "$call_key" connect acme/hub --no-wait --json) || die "cannot have a link: $said"
 link=$(field url <<<"$said")

@@ -272,7 +272,10 @@ fn staged() -> u16 {
             let head = String::from_utf8_lossy(&head[..count]).to_ascii_lowercase();
             let (status, body) = match head.contains("robots.txt") {
                 true => ("404 Not Found", String::new()),
-                false => ("200 OK", format!("staged words; bearer {}", head.contains("authorization: bearer open-sesame-now"))),
+                false => (
+                    "200 OK",
+                    format!("staged words; bearer {}", head.contains("authorization: bearer open-sesame-now")),
+                ),
             };
             let length = body.len();
             let answer = format!(
@@ -308,7 +311,8 @@ fn real_servers_of_the_registries() {
     let keys = host.tenant("acme");
     let base = format!("http://127.0.0.1:{port}");
     let more = dir.file("fetch.toml", &bound(&base));
-    let set = host.run(&keys.admin, ["secret", "set", "acme", "KEY"]).with_stdin("open-sesame-now\n").now();
+    let set = ["secret", "set", "acme", "KEY", "--for", "mcp-server-fetch", "--to", &base];
+    let set = host.run(&keys.admin, set).with_stdin("open-sesame-now\n").now();
     assert_eq!(set.code, 0, "{set:?}");
     let thought = json!({ "thought": "x", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1 });
     let entity = json!({ "entities": [{ "name": "Ann", "entityType": "person", "observations": ["likes tea"] }] });
@@ -366,9 +370,13 @@ def run(given):
 "#;
     let base = format!("http://127.0.0.1:{port}");
     let path = project(&dir, "reach", code, &bound(&base));
-    output(&host.run(&keys.deploy, ["deploy", &path, "--server", "acme", "--json"]));
-    let set = host.run(&keys.admin, ["secret", "set", "acme", "KEY"]).with_stdin("open-sesame-now\n").now();
+    let deploy = || host.run(&keys.deploy, ["deploy", &path, "--server", "acme", "--json"]).now();
+    let refused = deploy();
+    assert!(refused.code == 1 && refused.stdout.contains("secret_not_allowed"), "{refused:?}");
+    let set = ["secret", "set", "acme", "KEY", "--for", "reach", "--to", &base];
+    let set = host.run(&keys.admin, set).with_stdin("open-sesame-now\n").now();
     assert_eq!(set.code, 0, "{set:?}");
+    output(&deploy());
     let run = call(&host, &keys, "reach", "run", json!({ "url": format!("{base}/x") }));
     assert_eq!(said(&run), r#"[200, "staged words; bearer true", false]"#, "{}", host.said());
     assert!(run.stderr.contains("127.0.0.1"), "the receipt names the host: {run:?}");
@@ -377,6 +385,11 @@ def run(given):
         let refused = call(&host, &keys, "reach", "run", json!({ "url": url }));
         assert!(!refused.stdout.contains("200") && !refused.stderr.contains("staged"), "{url}: {refused:?}");
     }
+    // What is taken from the server is gone at once, from what runs already too.
+    let denied = host.run(&keys.admin, ["secret", "deny", "acme", "KEY", "--for", "reach"]);
+    assert_eq!(denied.code, 0, "{denied:?}");
+    let refused = call(&host, &keys, "reach", "run", json!({ "url": format!("{base}/x") }));
+    assert!(!refused.stdout.contains("bearer true"), "{refused:?}");
     until("the refusal is in the server's log", || {
         host.run(&keys.admin, ["logs", "acme/reach"]).now().stdout.contains("refused: host.example:80")
     });

@@ -287,10 +287,11 @@ fn a_publisher_signs_and_a_second_key_agrees() {
     assert_eq!(bulkhead(["publisher", "show", &secret]).stdout.trim(), public);
     let host = Host::start(&dir, "");
     let keys = host.tenant("acme");
-    assert_eq!(host.run(&keys.admin, ["tenant", "set", "acme", "--approval", "on"]).code, 0);
     let deploy =
         || host.run(&keys.deploy, ["deploy", &path, "--publisher-key", &secret, "--json", "--accept-surface"]).now();
     let first = output(&deploy());
+    assert_eq!(host.run(&keys.admin, ["tenant", "set", "acme", "--approval", "on"]).code, 0);
+    assert_eq!(host.run(&keys.admin, ["tenant", "set", "acme", "--approval", "off"]).code, 1, "an operator alone may");
     let list = output(&host.run(&keys.deploy, ["deployments", "acme/search", "--json"]));
     assert_eq!(list["deployments"][0]["publishers"], json!([public]));
     let lock = format!("{path}/bulkhead.lock");
@@ -318,6 +319,13 @@ fn a_publisher_signs_and_a_second_key_agrees() {
     assert_eq!(current(), first["deployment"]);
     assert_eq!(approve(&keys.admin, &["--yes"]).code, 0);
     assert_eq!(current(), json!(id));
+    // Going back is a change of what runs like any other; taking away is not.
+    let back = host.run(&keys.deploy, ["rollback", "acme/search", "--json"]);
+    let said: Value = serde_json::from_str(&back.stdout).unwrap();
+    assert_eq!((back.code, &said["error"]["code"]), (1, &json!("approval_needed")), "{back:?}");
+    assert_eq!(current(), json!(id));
+    let held = host.run(&keys.admin, ["server", "quarantine", "acme/search", "--reason", "it lies", "--json"]);
+    assert_eq!(output(&held)["quarantine"], "it lies");
     assert_eq!(host.stop().0, Some(0));
 }
 

@@ -31,6 +31,11 @@ impl Pattern {
     pub fn covers(&self, origin: &Origin) -> bool {
         self.0.covers_origin(origin)
     }
+
+    /// Whether every host of the other is one of these.
+    pub fn includes(&self, other: &Pattern) -> bool {
+        self.0.covers(&other.0)
+    }
 }
 
 impl fmt::Display for Pattern {

@@ -17,13 +17,11 @@ use zeroize::Zeroizing;
 
 /// Where values come from. It may take its time, for a token that has to be renewed.
 pub trait Secrets: Send + Sync {
-    /// Nothing, if nobody has set it.
-    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
+    /// A value for a request to this origin: the store may refuse to let it go there. Nothing, if nobody has set it.
+    fn get<'a>(&'a self, name: &'a str, to: &'a Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
 
-    /// The value as far as it is there already, to be masked. Nobody is asked for it, and nothing is renewed.
-    fn known<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
-        self.get(name)
-    }
+    /// The value as far as it is there already, to be masked wherever it comes from. Nobody is asked for it, and nothing is renewed.
+    fn known<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
 }
 
 /// Credentials as bindings say.
@@ -66,8 +64,8 @@ impl Bound {
         plan
     }
 
-    async fn value(&self, name: &str) -> Result<SecretString, Denied> {
-        self.secrets.get(name).await?.ok_or_else(|| {
+    async fn value(&self, name: &str, to: &Origin) -> Result<SecretString, Denied> {
+        self.secrets.get(name, to).await?.ok_or_else(|| {
             Denied::secret(format!(
                 "the secret `{name}` is not set; who looks after the tenant sets it with `bulkhead secret set TENANT {name}`"
             ))
@@ -106,7 +104,7 @@ impl Credentials for Bound {
         Box::pin(async move {
             let mut applied = Applied::default();
             for (binding, doing) in self.plan(request) {
-                let value = self.value(&binding.name).await?;
+                let value = self.value(&binding.name, &request.target.origin).await?;
                 hide(binding, value.expose_secret(), &mut applied)?;
                 put(request, binding, doing, value.expose_secret())?;
                 applied.name(&binding.name);

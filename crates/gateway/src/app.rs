@@ -339,7 +339,7 @@ impl App {
             page.note(record, registry::now());
         });
         let pass = Pass::new(&offer.record.tenant, &offer.record.id, offer.rules.clone());
-        let pass = match offer.bindings.credentials(self, &offer.record.tenant, &caller.subject, wanted) {
+        let pass = match offer.bindings.credentials(self, &offer.record, &caller.subject, wanted) {
             Some(credentials) => Pass { credentials, ..pass },
             None => pass,
         };
@@ -354,6 +354,11 @@ impl App {
     /// Ports of loopback that servers may reach.
     pub(crate) fn loopback(&self) -> Vec<u16> {
         self.egress.as_ref().map(|open| open.loopback().to_vec()).unwrap_or_default()
+    }
+
+    /// Removes the tokens of keys that are revoked or expired. Housekeeping does it from time to time.
+    pub async fn sweep_connections(&self) {
+        self.connect.sweep().await;
     }
 
     /// Lets nobody call the server any more that runs this deployment.

@@ -109,6 +109,7 @@ pub fn app(parts: Parts) -> Result<Arc<App>, StartError> {
     app.follow(&registry::Directory::default(), &app.registry().directory());
     tokio::spawn(follow(app.clone()));
     tokio::spawn(keep_house(app.clone()));
+    tokio::spawn(keep_connections(app.clone()));
     Ok(app)
 }
 
@@ -178,5 +179,18 @@ async fn keep_house(app: Arc<App>) {
         let saver = app.clone();
         // A lost blocking task means the runtime is going down.
         let _ = tokio::task::spawn_blocking(move || saver.save_sessions()).await;
+    }
+}
+
+/// How often the tokens of keys that expired are looked for.
+const CONNECTIONS_SWEPT: Duration = Duration::from_secs(30);
+
+/// Tokens do not outlive the keys that they were given for. Providers may take their time, so nothing else waits for it.
+async fn keep_connections(app: Arc<App>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(CONNECTIONS_SWEPT) => app.sweep_connections().await,
+            () = app.closed() => return,
+        }
     }
 }

@@ -94,6 +94,23 @@ const UNKNOWN_KEY: &str = "the token is signed with an unknown key";
 const NO_KEYS: &str = "the keys of the issuer cannot be fetched";
 const MALFORMED: &str = "the token is malformed";
 
+/// Whoever owns something here owns it as a subject of its issuer: another issuer gives its `sub`s to other people.
+#[tokio::test]
+async fn the_same_sub_of_another_issuer_is_somebody_else() {
+    in_time(async {
+        let key = SigningKey::ed("d");
+        let mut subjects = Vec::new();
+        for issuer in [Issuer::with_keys(&[&key]).await, Issuer::with_keys(&[&key]).await] {
+            let auth = authenticator(settings(&issuer));
+            let caller = ask(&auth, &key.token(&claims(&issuer)), &PRICES).await.unwrap();
+            subjects.push((caller.subject, caller.quota_id));
+        }
+        assert_ne!(subjects[0].0, subjects[1].0);
+        assert_ne!(subjects[0].1, subjects[1].1);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_good_token_of_each_kind() {
     in_time(async {
@@ -102,7 +119,10 @@ async fn a_good_token_of_each_kind() {
         let auth = authenticator(settings(&issuer));
         for key in &keys {
             let caller = ask(&auth, &key.token(&claims(&issuer)), &PRICES).await.unwrap();
-            assert_eq!((caller.subject.as_str(), caller.tenant.as_deref()), ("oauth:ann", Some("acme")));
+            assert_eq!(
+                (&caller.subject, caller.tenant.as_deref()),
+                (&format!("oauth:{}#ann", issuer.url), Some("acme"))
+            );
             assert_eq!((caller.role, caller.key.is_none()), (Role::Call, true));
             assert!(caller.expires_at.unwrap() >= now() + 600);
         }

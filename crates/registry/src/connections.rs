@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 /// Of one tenant, to all its providers.
 const MOST_CONNECTIONS: usize = 10_000;
-const LONGEST_SUBJECT: usize = 512;
+/// A token's subject has its issuer in it.
+const LONGEST_SUBJECT: usize = 1024;
 const LONGEST_TOKENS: usize = 32 << 10;
 
 impl Registry {

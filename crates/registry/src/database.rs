@@ -23,6 +23,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_layers.sql"),
     include_str!("../migrations/0005_living_keys.sql"),
     include_str!("../migrations/0006_audit_begin.sql"),
+    include_str!("../migrations/0007_secret_policy.sql"),
+    include_str!("../migrations/0008_approval.sql"),
+    include_str!("../migrations/0009_issuer.sql"),
 ];
 
 /// The version that knows where the audit log begins.
@@ -255,6 +258,7 @@ fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), OpenError> {
                 return Ok(version);
             };
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            overwrite(&transaction, true)?;
             transaction.execute_batch(migration)?;
             transaction.pragma_update(None, "user_version", version + 1)?;
             transaction.commit()?;

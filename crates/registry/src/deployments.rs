@@ -1,5 +1,6 @@
 //! Servers and their deployments.
 
+use crate::approval::Consent;
 use crate::clock::now;
 use crate::layers::rows;
 use crate::registry::{Change, Wish};
@@ -7,7 +8,7 @@ use crate::snapshot::{self, Edit, deployment_of};
 use crate::tenants::find as tenant_of;
 use crate::{Actor, ChangeEvent, Deployment, Directory, NewDeployment, Next, Registry, RegistryError, Server, name};
 use bundle::{Lock, Seal};
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, Transaction};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ impl Registry {
     }
 
     /// Stores a deployment and makes it what callers reach, in one step; the server is made if there is none. The same
-    /// content is the same deployment, however often it comes. One that is pending is stored and nothing else, unless it is
-    /// there already and does not wait. The layer of a program has to be there.
+    /// content is the same deployment, however often it comes. Where the tenant asks for two keys, it waits for the second.
+    /// The layer of a program has to be there.
     pub fn deploy(&self, actor: &Actor, new: NewDeployment) -> Result<Arc<Deployment>, RegistryError> {
         let server = new.lock.server.as_str();
         name::check("server", server)?;
@@ -52,9 +53,6 @@ impl Registry {
                 return Ok(Wish::Granted(current.clone()));
             }
             new.lock.follows(step, current.map(|current| current.lock)).map_err(RegistryError::Replayed)?;
-            if new.pending {
-                check_not_settled(transaction, &new.tenant, server, &id)?;
-            }
             let server = match known {
                 Some(server) => server.clone(),
                 None => create_server(transaction, directory, &new)?,
@@ -62,13 +60,7 @@ impl Registry {
             let size = size as u64 + layer_size(transaction, &new)?;
             store(transaction, actor, &new, &id, size)?;
             let deployment = deployment_of(transaction, &new.tenant, &server.name, &id)?;
-            let wish = if new.pending {
-                let detail = describe(&deployment, &server);
-                let event = event(actor, &new.tenant, &server.name, "server.propose", Some(detail));
-                Wish::Change(Change { edits: vec![Edit::Server(server.clone())], event, answer: Arc::new(deployment) })
-            } else {
-                make_current(transaction, &server, deployment, actor, "server.deploy")?
-            };
+            let wish = put_forward(transaction, directory, &server, deployment, actor, "server.deploy")?;
             forgot = prune(transaction, &new.tenant, &server.name)?.then_some(uid);
             Ok(wish)
         })?;
@@ -78,7 +70,8 @@ impl Registry {
         Ok(deployed)
     }
 
-    /// Makes a pending deployment what callers reach. The seal is another key's; whoever asks has verified it.
+    /// Makes a pending deployment what callers reach. Neither who asks nor the key of the seal may be one party with those who
+    /// proposed it; whoever asks has verified the seal.
     pub fn approve(
         &self,
         actor: &Actor,
@@ -94,18 +87,30 @@ impl Registry {
                 return Err(conflict("it does not wait for anybody to agree"));
             }
             let Next { step, current } = next(directory, tenant, server)?;
-            let (lock, _) = sealed(transaction, tenant, server, id)?;
-            lock.follows(step, current.map(|current| current.lock)).map_err(RegistryError::Replayed)?;
+            let (lock, seal) = sealed(transaction, tenant, server, id)?;
+            let (proposer, proposed_for) = proposal(transaction, tenant, server, id)?;
+            if proposed_for != step {
+                let wanted = (step, current.map(|current| current.lock));
+                return Err(RegistryError::Replayed(bundle::Replayed { found: (proposed_for, None), wanted }));
+            }
+            let mut proposed = vec![proposer.as_str()];
+            // Who sealed an upload is part of it; a lock that was made for an earlier step is only gone back to.
+            if lock.step.number == proposed_for {
+                proposed.extend(seal.key().map(|key| key.as_str()));
+            }
+            let agreed: Vec<&str> =
+                [actor.0.as_str()].into_iter().chain(approval.key().map(|key| key.as_str())).collect();
+            let consent = Consent::of_two(transaction, &proposed, &agreed)?;
             transaction.execute(
                 "UPDATE deployments SET pending = 0, approval = ?1 WHERE tenant = ?2 AND server = ?3 AND id = ?4",
                 (text(approval.bytes())?, tenant, server, id),
             )?;
-            let deployment = Deployment { pending: false, ..deployment };
-            make_current(transaction, found, deployment, actor, "server.approve")
+            make_current(transaction, found, deployment, actor, "server.approve", consent)
         })
     }
 
-    /// Makes an earlier deployment what callers reach. The current one again ends its quarantine.
+    /// Makes an earlier deployment what callers reach. The current one again ends its quarantine. Where the tenant asks for
+    /// two keys, it waits for the second.
     pub fn activate(
         &self,
         actor: &Actor,
@@ -121,10 +126,12 @@ impl Registry {
                 return Ok(Wish::Granted(current.clone()));
             }
             let deployment = deployment_of(transaction, tenant, &server.name, deployment_id)?;
-            if deployment.pending {
-                return Err(conflict("it waits for somebody to agree: `bulkhead approve`"));
+            let waits =
+                || Ok::<_, RegistryError>(proposal(transaction, tenant, &server.name, deployment_id)?.1 > server.step);
+            if deployment.pending && tenant_of(directory, tenant)?.approval && waits()? {
+                return Err(conflict("it waits for a second key to agree: `bulkhead approve`"));
             }
-            make_current(transaction, server, deployment, actor, "server.activate")
+            put_forward(transaction, directory, server, deployment, actor, "server.activate")
         })
     }
 
@@ -273,17 +280,14 @@ fn create_server(
     Ok(Arc::new(server))
 }
 
-/// What was agreed to, or needed nobody's agreement, does not wait again: nobody could go back to it meanwhile, and the
-/// agreement would be lost.
-fn check_not_settled(transaction: &Transaction<'_>, tenant: &str, server: &str, id: &str) -> Result<(), RegistryError> {
-    let query = "SELECT 1 FROM deployments WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND NOT pending";
-    if transaction.query_row(query, [tenant, server, id], |_| Ok(())).optional()?.is_none() {
-        return Ok(());
+/// Who proposed a deployment that waits, and for which step.
+fn proposal(connection: &Connection, tenant: &str, server: &str, id: &str) -> Result<(String, u64), RegistryError> {
+    let query = "SELECT proposed_by, proposed_step FROM deployments WHERE tenant = ?1 AND server = ?2 AND id = ?3";
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<_>>(0)?, row.get::<_, Option<_>>(1)?));
+    match connection.prepare_cached(query)?.query_row([tenant, server, id], row)? {
+        (Some(by), Some(step)) => Ok((by, step)),
+        _ => Err(RegistryError::corrupt(format!("nobody has proposed the deployment `{id}`, and it waits"))),
     }
-    Err(RegistryError::Conflict {
-        what: format!("the same was deployed before, as `{id}`, and does not wait for anybody to agree"),
-        hint: Some("go back to it: `bulkhead rollback`".to_owned()),
-    })
 }
 
 /// The same content that comes again has a new lock, for the step that it came with.
@@ -299,9 +303,9 @@ fn store(
     let number: i64 = transaction.query_row(
         "INSERT INTO deployments
              (id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending, layer)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0, ?11)
          ON CONFLICT (tenant, server, id) DO UPDATE
-             SET lock = excluded.lock, seal = excluded.seal, approval = NULL, pending = excluded.pending
+             SET lock = excluded.lock, seal = excluded.seal, approval = NULL, pending = 0
          RETURNING number",
         (
             id,
@@ -314,7 +318,6 @@ fn store(
             text(new.lock.bytes())?,
             text(new.seal.bytes())?,
             new.surface.get(),
-            new.pending,
             new.layer.map(|layer| layer.to_string()),
         ),
         |row| row.get(0),
@@ -341,20 +344,61 @@ fn describe(deployment: &Deployment, server: &Server) -> serde_json::Value {
     })
 }
 
+/// Makes a deployment current where one key is enough, and proposes it where two are needed. Every way to change what callers
+/// reach goes through here, or through [`Registry::approve`].
+fn put_forward(
+    transaction: &Transaction<'_>,
+    directory: &Directory,
+    server: &Server,
+    deployment: Deployment,
+    actor: &Actor,
+    action: &str,
+) -> Result<Wish<Arc<Deployment>>, RegistryError> {
+    match Consent::of_one(tenant_of(directory, &server.tenant)?) {
+        Some(consent) => make_current(transaction, server, deployment, actor, action, consent),
+        None => propose(transaction, server, deployment, actor),
+    }
+}
+
+/// It waits for a second key. Callers reach what they reached before.
+fn propose(
+    transaction: &Transaction<'_>,
+    server: &Server,
+    deployment: Deployment,
+    actor: &Actor,
+) -> Result<Wish<Arc<Deployment>>, RegistryError> {
+    transaction.execute(
+        "UPDATE deployments SET pending = 1, approval = NULL, proposed_by = ?1, proposed_step = ?2
+         WHERE tenant = ?3 AND server = ?4 AND id = ?5",
+        (&actor.0, server.step + 1, &server.tenant, &server.name, &deployment.id),
+    )?;
+    let detail = describe(&deployment, server);
+    let deployment = Arc::new(Deployment { pending: true, proposed_by: Some(actor.0.clone()), ..deployment });
+    // The one in quarantine may be proposed again; its lock is another one then.
+    let is_current = server.current.as_ref().is_some_and(|current| current.id == deployment.id);
+    let current = if is_current { Some(deployment.clone()) } else { server.current.clone() };
+    let edit = Edit::Server(Arc::new(Server { current, ..server.clone() }));
+    let event = event(actor, &server.tenant, &server.name, "server.propose", Some(detail));
+    Ok(Wish::Change(Change { edits: vec![edit], event, answer: deployment }))
+}
+
 fn make_current(
     transaction: &Transaction<'_>,
     server: &Server,
     deployment: Deployment,
     actor: &Actor,
     action: &str,
+    _: Consent,
 ) -> Result<Wish<Arc<Deployment>>, RegistryError> {
     let step = server.step + 1;
+    let place = (&deployment.id, &server.tenant, &server.name);
+    transaction.execute("UPDATE deployments SET pending = 0 WHERE id = ?1 AND tenant = ?2 AND server = ?3", place)?;
     transaction.execute(
         "UPDATE servers SET current = ?1, step = ?2, quarantine = NULL WHERE tenant = ?3 AND name = ?4",
         (&deployment.id, step, &server.tenant, &server.name),
     )?;
     let detail = describe(&deployment, server);
-    let deployment = Arc::new(deployment);
+    let deployment = Arc::new(Deployment { pending: false, proposed_by: None, ..deployment });
     let current = Some(deployment.clone());
     let edit = Edit::Server(Arc::new(Server { current, step, quarantine: None, ..server.clone() }));
     let event = event(actor, &server.tenant, &server.name, action, Some(detail));

@@ -29,7 +29,7 @@ impl Registry {
                 return Err(RegistryError::not_found("tenant", name));
             }
             owner.check_room(transaction)?;
-            let (key, hash) = insert(transaction, owner, &new, &token)?;
+            let (key, hash) = insert(transaction, actor, owner, &new, &token)?;
             Ok(Wish::Change(Change {
                 edits: vec![Edit::Key(hash, Arc::new(key.clone()))],
                 event: event(actor, &key, "key.create", detail(&key)),
@@ -176,6 +176,7 @@ pub(crate) fn check_quota(quota: &Quota) -> Result<(), RegistryError> {
 /// Adds a key to a change that is being made.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
+    maker: &Actor,
     owner: Owner<'_>,
     new: &NewKey,
     token: &Token,
@@ -196,8 +197,8 @@ pub(crate) fn insert(
     let hash = token_hash(token.expose());
     transaction
         .prepare_cached(
-            "INSERT INTO keys (id, hash, tenant, role, name, scope, quota, created_at, expires_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO keys (id, hash, tenant, role, name, scope, quota, created_at, expires_at, made_by)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute((
             &key.id,
@@ -209,6 +210,7 @@ pub(crate) fn insert(
             to_json(&key.quota)?,
             key.created_at,
             key.expires_at,
+            &maker.0,
         ))?;
     Ok((key, hash))
 }

@@ -5,6 +5,7 @@
 //! All of it lies in one data directory that one host owns. Readers look at the [`Directory`], a snapshot in memory that is
 //! replaced after each committed change, so that no request ever waits for the disk to learn who may do what.
 
+mod approval;
 mod audit;
 mod bundles;
 mod clock;
@@ -28,6 +29,7 @@ mod registry;
 mod requests;
 mod rotation;
 mod seal;
+mod secret_policy;
 mod secrets;
 mod sessions;
 mod snapshot;
@@ -44,4 +46,5 @@ pub use model::*;
 pub use name::is_name;
 pub use registry::{Health, OpenOptions, Registry};
 pub use requests::{Bundle, NewDeployment, NewKey, NewTenant, Next, ReceivedLayer, TenantPatch};
+pub use secret_policy::{PolicyChange, SecretPolicy};
 pub use token::{Token, token_hash};

@@ -1,7 +1,7 @@
 //! The nouns.
 
-use crate::MasterKey;
 use crate::vault::Vault;
+use crate::{MasterKey, SecretPolicy};
 use bundle::Lock;
 use policy::{Boundary, Limits};
 use secrecy::SecretString;
@@ -76,7 +76,7 @@ pub struct Tenant {
     pub quota: Quota,
     /// Whether arguments and results are kept in the audit log, not only their digests.
     pub recording: bool,
-    /// Whether a change of what a server shows or may use needs the agreement of a second key.
+    /// Whether every change of what a server runs needs the agreement of a second key.
     pub approval: bool,
     /// No server that was removed came further.
     pub step: u64,
@@ -113,8 +113,10 @@ pub struct Deployment {
     pub lock: bundle::Digest,
     /// Who signed that lock beside the tenant.
     pub publishers: Vec<bundle::PublicKey>,
-    /// It waits for somebody to agree, and nobody reaches it.
+    /// It waits for a second key to agree.
     pub pending: bool,
+    /// Who proposed it, while it waits.
+    pub proposed_by: Option<String>,
     pub manifest: Manifest,
     /// Tools, resources, templates and prompts as the code itself showed them when it was deployed.
     pub surface: Box<RawValue>,
@@ -183,12 +185,20 @@ impl Directory {
     }
 }
 
+/// A secret, opened. Whoever takes its value looks at its policy first.
+#[derive(Clone, Debug)]
+pub struct Secret {
+    pub value: SecretString,
+    pub policy: SecretPolicy,
+}
+
 /// A secret without its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretInfo {
     pub name: String,
     /// Counts its values.
     pub version: u64,
+    pub policy: SecretPolicy,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -199,6 +209,8 @@ pub struct Provider {
     pub name: String,
     /// A JSON object.
     pub settings: serde_json::Value,
+    /// Which servers may use its tokens, and where.
+    pub policy: SecretPolicy,
     pub client_secret: Option<SecretString>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -209,6 +221,7 @@ pub struct Provider {
 pub struct ProviderInfo {
     pub name: String,
     pub settings: serde_json::Value,
+    pub policy: SecretPolicy,
     /// Whether it has a client secret.
     pub confidential: bool,
     pub created_at: Timestamp,

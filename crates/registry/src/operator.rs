@@ -32,7 +32,7 @@ pub(crate) fn ensure(dir: &Path, database: &Database) -> Result<(), OpenError> {
                     quota: Quota::default(),
                     expires_at: None,
                 };
-                let (key, _) = keys::insert(transaction, Owner::Operator, &new, &token)?;
+                let (key, _) = keys::insert(transaction, &Actor::host(), Owner::Operator, &new, &token)?;
                 outbox::put(
                     transaction,
                     &ChangeEvent {

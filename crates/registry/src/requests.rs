@@ -49,8 +49,6 @@ pub struct NewDeployment {
     pub layer: Option<Digest>,
     /// What the code showed when it was initialised.
     pub surface: Box<RawValue>,
-    /// Somebody else has to agree first.
-    pub pending: bool,
 }
 
 /// What a new lock for a server has to fit.

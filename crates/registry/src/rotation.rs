@@ -4,9 +4,12 @@ use crate::connections;
 use crate::registry::{Change, Wish};
 use crate::seal::SealingKey;
 use crate::snapshot::Edit;
-use crate::vault::{self, Item, Sealed, SealedConnection, SealedProvider, Vault};
-use crate::{Actor, ChangeEvent, Directory, MasterKey, Registry, RegistryError, database, providers, secrets};
+use crate::vault::{self, Item, Sealed, SealedConnection, SealedProvider, SealedSecret, Vault};
+use crate::{
+    Actor, ChangeEvent, Directory, MasterKey, Registry, RegistryError, SecretPolicy, database, providers, secrets,
+};
 use rusqlite::Transaction;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Registry {
@@ -15,7 +18,60 @@ impl Registry {
         self.edit(|directory| {
             check(directory, &master)?;
             Ok(vec![Edit::Master(Arc::new(master))])
-        })
+        })?;
+        self.give_policies()
+    }
+
+    /// Secrets and providers from before there were policies get one, once: what the deployments that are current are bound
+    /// to. It waits for the master key because a policy is sealed with its value.
+    fn give_policies(&self) -> Result<(), RegistryError> {
+        let (host, directory) = (Actor::host(), self.directory());
+        for (tenant, vault) in &directory.vaults {
+            let without = |policy: &Option<String>| policy.is_none();
+            let secrets = vault.secrets.iter().filter(|(_, secret)| without(&secret.policy));
+            let providers = vault.providers.iter().filter(|(_, provider)| without(&provider.policy));
+            let (secrets, providers): (Vec<_>, Vec<_>) = (secrets.collect(), providers.collect());
+            if secrets.is_empty() && providers.is_empty() {
+                continue;
+            }
+            let bound = self.bound(&directory, tenant)?;
+            // What cannot be opened, or is bound to more than a policy may name, stays without one: no server may use it
+            // before an admin names a few.
+            let passed = |done: Result<(), RegistryError>| match done {
+                Err(RegistryError::Corrupt { .. } | RegistryError::BadValue { .. }) => Ok(()),
+                other => other,
+            };
+            for (name, _) in secrets {
+                let change = bound.get(&(false, name.clone())).cloned().unwrap_or_default().into();
+                passed(self.allow_secret(&host, tenant, name, &change).map(drop))?;
+            }
+            for (name, _) in providers {
+                let change = bound.get(&(true, name.clone())).cloned().unwrap_or_default().into();
+                passed(self.allow_provider(&host, tenant, name, &change).map(drop))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the current deployments of a tenant are bound to, by whether it is a provider and by name.
+    fn bound(
+        &self,
+        directory: &Directory,
+        tenant: &str,
+    ) -> Result<BTreeMap<(bool, String), SecretPolicy>, RegistryError> {
+        let mut bound: BTreeMap<_, SecretPolicy> = BTreeMap::new();
+        let servers = directory.tenants.get(tenant).into_iter().flat_map(|tenant| tenant.servers.values());
+        for current in servers.filter_map(|server| server.current.as_ref()) {
+            let (lock, _) = self.lock(tenant, &current.server, &current.id)?;
+            for binding in &lock.secrets {
+                let key = match &binding.connection {
+                    Some(provider) => (true, provider.to_string()),
+                    None => (false, binding.name.to_string()),
+                };
+                bound.entry(key).or_default().add(&current.server, &binding.hosts);
+            }
+        }
+        Ok(bound)
     }
 
     /// Gives a tenant a new key and seals everything it has anew, all of it or nothing. The old key is gone then.
@@ -86,7 +142,9 @@ impl<'a> Rotation<'a> {
         let tenant = self.old.tenant();
         self.new.save_key(transaction)?;
         for (name, secret) in &self.old.secrets {
-            let secret = self.sealed(Item::Secret { name }, secret)?;
+            let SealedSecret { policy, value } = &**secret;
+            let value = self.sealed(Item::Secret { name, policy: policy.as_deref() }, value)?;
+            let secret = SealedSecret { policy: policy.clone(), value };
             secrets::save(transaction, tenant, name, &secret)?;
             self.new.secrets.insert(name.clone(), Arc::new(secret));
         }
@@ -102,7 +160,7 @@ impl<'a> Rotation<'a> {
     }
 
     fn provider(&self, name: &str, provider: &SealedProvider) -> Result<SealedProvider, RegistryError> {
-        let SealedProvider { settings, secret, connections } = provider;
+        let SealedProvider { settings, policy, secret, connections } = provider;
         let sealed = |(subject, connection): (&String, &Arc<SealedConnection>)| {
             let expires_at = connection.expires_at;
             let item = Item::Connection { provider: name, subject, expires_at };
@@ -111,7 +169,8 @@ impl<'a> Rotation<'a> {
         };
         Ok(SealedProvider {
             settings: settings.clone(),
-            secret: self.sealed(Item::Provider { name, settings }, secret)?,
+            policy: policy.clone(),
+            secret: self.sealed(Item::Provider { name, settings, policy: policy.as_deref() }, secret)?,
             connections: connections.iter().map(sealed).collect::<Result<_, RegistryError>>()?,
         })
     }

@@ -154,7 +154,8 @@ pub(crate) fn key(row: &Row<'_>) -> Result<Key, RegistryError> {
 }
 
 pub(crate) const DEPLOYMENT: &str =
-    "id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending";
+    "id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending,
+     iif(pending, proposed_by, NULL)";
 
 pub(crate) fn deployment(row: &Row<'_>) -> Result<Deployment, RegistryError> {
     let (lock, seal) = sealed(row, 7, 8)?;
@@ -172,6 +173,7 @@ pub(crate) fn deployment(row: &Row<'_>) -> Result<Deployment, RegistryError> {
         surface: RawValue::from_string(row.get(9)?)
             .map_err(|_| RegistryError::corrupt("the surface of a deployment is no JSON"))?,
         pending: row.get(10)?,
+        proposed_by: row.get(11)?,
     })
 }
 

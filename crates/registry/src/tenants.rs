@@ -63,7 +63,8 @@ impl Registry {
             let mut ids = serde_json::Map::new();
             let mut make_key = |role: Role| -> Result<Token, RegistryError> {
                 let token = Token::new(role)?;
-                let (key, hash) = keys::insert(transaction, Owner::Tenant(name), &first_key(name, role), &token)?;
+                let (key, hash) =
+                    keys::insert(transaction, actor, Owner::Tenant(name), &first_key(name, role), &token)?;
                 ids.insert(role.to_string(), key.id.clone().into());
                 edits.push(Edit::Key(hash, Arc::new(key)));
                 Ok(token)

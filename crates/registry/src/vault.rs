@@ -18,7 +18,7 @@ pub(crate) struct Vault {
     tenant: String,
     uid: [u8; 16],
     key: TenantKey,
-    pub secrets: BTreeMap<String, Arc<Sealed>>,
+    pub secrets: BTreeMap<String, Arc<SealedSecret>>,
     pub providers: BTreeMap<String, Arc<SealedProvider>>,
 }
 
@@ -43,9 +43,18 @@ pub(crate) struct Sealed {
 }
 
 #[derive(Clone)]
+pub(crate) struct SealedSecret {
+    /// As it is stored. None for a value from before there were policies.
+    pub policy: Option<String>,
+    pub value: Sealed,
+}
+
+#[derive(Clone)]
 pub(crate) struct SealedProvider {
     /// JSON.
     pub settings: String,
+    /// As with secrets.
+    pub policy: Option<String>,
     pub secret: Sealed,
     /// By subject.
     pub connections: BTreeMap<String, Arc<SealedConnection>>,
@@ -59,8 +68,8 @@ pub(crate) struct SealedConnection {
 /// What a sealed value is, with all that it is bound to.
 #[derive(Clone, Copy)]
 pub(crate) enum Item<'a> {
-    Secret { name: &'a str },
-    Provider { name: &'a str, settings: &'a str },
+    Secret { name: &'a str, policy: Option<&'a str> },
+    Provider { name: &'a str, settings: &'a str, policy: Option<&'a str> },
     Connection { provider: &'a str, subject: &'a str, expires_at: Option<Timestamp> },
 }
 
@@ -78,8 +87,10 @@ impl Item<'_> {
         let Vault { tenant, uid, .. } = vault;
         let place = |words: &[&str]| run(&Place { kind: self.kind(), tenant, uid, key_version, version, words });
         match *self {
-            Item::Secret { name } => place(&[name]),
-            Item::Provider { name, settings } => place(&[name, settings]),
+            Item::Secret { name, policy: None } => place(&[name]),
+            Item::Secret { name, policy: Some(policy) } => place(&[name, policy]),
+            Item::Provider { name, settings, policy: None } => place(&[name, settings]),
+            Item::Provider { name, settings, policy: Some(policy) } => place(&[name, settings, policy]),
             Item::Connection { provider, subject, expires_at } => {
                 let expires_at = expires_at.map(|time| time.to_string()).unwrap_or_default();
                 place(&[provider, subject, &expires_at])
@@ -92,7 +103,7 @@ impl Item<'_> {
 impl fmt::Display for Item<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Item::Secret { name } => write!(f, "the secret `{name}`"),
+            Item::Secret { name, .. } => write!(f, "the secret `{name}`"),
             Item::Provider { name, .. } => write!(f, "the provider `{name}`"),
             Item::Connection { provider, .. } => write!(f, "a connection to `{provider}`"),
         }

@@ -1,7 +1,7 @@
 //! `bulkhead provider`, `connect`, `disconnect` and `connections`: tokens of upstreams, for whoever calls.
 
 use super::names::{self, Place};
-use super::secret::{FromWhere, value};
+use super::secret::{FromWhere, Policy, policy_words, set_policy, value};
 use super::table::{Table, field, when, word};
 use super::{print_answer, print_text, print_value, talk, with_host};
 use crate::client::{Client, ClientError, Connection};
@@ -10,14 +10,17 @@ use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Providers of OAuth 2.0 tokens: set, list and remove them.
+/// Providers of OAuth 2.0 tokens: set, allow, list and remove them.
 ///
 /// A manifest names one with `connection` in a `[[secrets]]` table. Callers connect with `bulkhead connect`, or by the link
-/// that their MCP client shows.
+/// that their MCP client shows. An admin says which servers may use its tokens, and for which hosts: without that, none may.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead provider set acme/github --authorize-url https://github.com/login/oauth/authorize \\\n      \
-        --token-url https://github.com/login/oauth/access_token --client-id Iv1.abc --scope repo < client-secret.txt\n  \
+        --token-url https://github.com/login/oauth/access_token --client-id Iv1.abc --scope repo \\\n      \
+        --for issues --to api.github.com < client-secret.txt\n  \
+    bulkhead provider allow acme/github --for prices --to api.github.com\n  \
+    bulkhead provider deny acme/github --for prices\n  \
     bulkhead provider list acme\n  \
     bulkhead provider rm acme/github")]
 pub struct Provider {
@@ -28,6 +31,8 @@ pub struct Provider {
 #[derive(clap::Subcommand)]
 enum Action {
     Set(Box<Set>),
+    Allow(Allow),
+    Deny(Deny),
     List(List),
     #[command(alias = "remove")]
     Rm(Remove),
@@ -64,6 +69,9 @@ enum ClientAuth {
 ///
 /// The client secret is read from standard input, a file or a variable, as with `bulkhead secret set`. The provider must know
 /// the redirect URL of this host: its public URL and `/connect/callback`.
+///
+/// `--for` and `--to` say which servers may use its tokens, and which hosts they may go to. Without them its policy stays as
+/// it is; a new provider has none, and no server may use it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead provider set acme/github --authorize-url https://github.com/login/oauth/authorize \\\n      \
@@ -105,8 +113,45 @@ struct Set {
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
     #[command(flatten)]
+    policy: Policy,
+    #[command(flatten)]
     from: FromWhere,
-    /// Print {"name", "settings", …}
+    /// Print {"name", "settings", "policy", …}
+    #[arg(long)]
+    json: bool,
+}
+
+/// Say which servers may use a provider's tokens, and which hosts they may send them to.
+///
+/// The servers named get exactly the hosts named; other servers keep what they have. It counts at once.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bulkhead provider allow acme/github --for issues --to api.github.com")]
+struct Allow {
+    /// Which one
+    #[arg(value_name = "TENANT/NAME", value_parser = names::place)]
+    place: Place,
+    /// A server that may use them, or `*` for all; may be repeated
+    #[arg(long = "for", value_name = "SERVER", required = true)]
+    servers: Vec<String>,
+    /// A host that they may go to, such as `api.example.com` or `*.example.com`; may be repeated
+    #[arg(long, value_name = "HOST", required = true)]
+    to: Vec<String>,
+    /// Print {"name", "settings", "policy", …}
+    #[arg(long)]
+    json: bool,
+}
+
+/// Take a provider from servers: their requests that need its tokens are refused at once.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bulkhead provider deny acme/github --for issues")]
+struct Deny {
+    /// Which one
+    #[arg(value_name = "TENANT/NAME", value_parser = names::place)]
+    place: Place,
+    /// A server that may not use them any more, or `*` for the entry of all; may be repeated
+    #[arg(long = "for", value_name = "SERVER", required = true)]
+    servers: Vec<String>,
+    /// Print {"name", "settings", "policy", …}
     #[arg(long)]
     json: bool,
 }
@@ -158,7 +203,7 @@ pub struct Connect {
 /// Remove your connection to a provider, there too if it can be told.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  bulkhead disconnect acme/github\n  bulkhead disconnect acme/github --subject oauth:ann"
+    after_help = "Examples:\n  bulkhead disconnect acme/github\n  bulkhead disconnect acme/github --subject 'oauth:https://id.example#ann'"
 )]
 pub struct Disconnect {
     /// The provider
@@ -188,6 +233,8 @@ impl Provider {
     pub fn run(self, connection: &Connection) -> ExitCode {
         match self.action {
             Action::Set(it) => with_host(connection, it.json, async |client| it.run(client).await),
+            Action::Allow(it) => with_host(connection, it.json, async |client| it.run(client).await),
+            Action::Deny(it) => with_host(connection, it.json, async |client| it.run(client).await),
             Action::List(it) => with_host(connection, it.json, async |client| it.run(client).await),
             Action::Rm(it) => with_host(connection, it.json, async |client| it.run(client).await),
         }
@@ -230,6 +277,9 @@ impl Set {
         if !matches!(self.client_auth, ClientAuth::None) {
             body["client_secret"] = value("the client secret", &self.from)?.into();
         }
+        if let Some(change) = self.policy.change() {
+            body["policy"] = change;
+        }
         let Place { tenant, server: name } = &self.place;
         let answer = client.put(&["tenants", tenant, "providers", name], &body).await?;
         if self.json {
@@ -241,6 +291,20 @@ impl Set {
     }
 }
 
+impl Allow {
+    async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let path = ["tenants", &self.place.tenant, "providers", &self.place.server];
+        set_policy(client, &path, &self.servers, &json!(self.to), self.json).await
+    }
+}
+
+impl Deny {
+    async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let path = ["tenants", &self.place.tenant, "providers", &self.place.server];
+        set_policy(client, &path, &self.servers, &Value::Null, self.json).await
+    }
+}
+
 impl List {
     async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
         let answer = client.get(&["tenants", &self.tenant, "providers"]).await?;
@@ -248,7 +312,7 @@ impl List {
             return Ok(print_answer(&answer));
         }
         let list: Value = client.read(&answer)?;
-        let mut table = Table::new(&["name", "grant", "per", "client", "scopes", "updated"]);
+        let mut table = Table::new(&["name", "grant", "per", "client", "scopes", "updated", "allowed for"]);
         for provider in list["providers"].as_array().into_iter().flatten() {
             let settings = &provider["settings"];
             table.row([
@@ -258,6 +322,7 @@ impl List {
                 field(settings, "client_id"),
                 word(&settings["scopes"]),
                 when(provider, "updated_at"),
+                policy_words(&provider["policy"]),
             ]);
         }
         Ok(print_text(&table.text()))

@@ -4,19 +4,20 @@ use super::names;
 use super::table::{Table, field, when, word};
 use super::{print_answer, print_text, print_value, talk, with_host};
 use crate::client::{Client, ClientError, Connection};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Secrets of a tenant: set, list, rotate and remove them. Nobody is ever shown one.
+/// Secrets of a tenant: set, allow, list, rotate and remove them. Nobody is ever shown one.
 ///
 /// A manifest binds a secret to a place in requests to hosts that it names (`[[secrets]]`); the host puts it there when the
-/// request leaves.
+/// request leaves. An admin says which servers may do that, and to which hosts: without that, none may.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-    bulkhead secret set acme API_TOKEN                  asks for the value\n  \
-    pass show api | bulkhead secret set acme API_TOKEN\n  \
+    bulkhead secret set acme API_TOKEN --for prices --to api.example.com      asks for the value\n  \
+    bulkhead secret allow acme API_TOKEN --for bills --to api.example.com\n  \
+    bulkhead secret deny acme API_TOKEN --for prices\n  \
     bulkhead secret list acme\n  \
     bulkhead secret rotate acme\n  \
     bulkhead secret rm acme API_TOKEN")]
@@ -28,6 +29,8 @@ pub struct Secret {
 #[derive(clap::Subcommand)]
 enum Action {
     Set(Set),
+    Allow(Allow),
+    Deny(Deny),
     List(List),
     Rotate(Rotate),
     #[command(alias = "remove")]
@@ -38,10 +41,13 @@ enum Action {
 ///
 /// The value is read from standard input, up to a line end; at a terminal it is asked for, and not shown. It never stands on
 /// the command line, where other users of the machine could see it.
+///
+/// `--for` and `--to` say which servers may use it, and which hosts it may go to. Without them its policy stays as it is; a
+/// new secret has none, and no server may use it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-    bulkhead secret set acme API_TOKEN < token.txt\n  \
-    bulkhead secret set acme API_TOKEN --from-file token.txt\n  \
+    bulkhead secret set acme API_TOKEN --for prices --to api.example.com < token.txt\n  \
+    bulkhead secret set acme API_TOKEN --from-file token.txt          another value, the same policy\n  \
     bulkhead secret set acme API_TOKEN --from-env API_TOKEN")]
 struct Set {
     /// Whose secret it is
@@ -51,8 +57,72 @@ struct Set {
     #[arg(value_parser = names::secret)]
     name: String,
     #[command(flatten)]
+    policy: Policy,
+    #[command(flatten)]
     from: FromWhere,
-    /// Print {"name", "version", …}
+    /// Print {"name", "version", "policy", …}
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which servers, and which hosts.
+#[derive(clap::Args)]
+pub struct Policy {
+    /// A server that may use it, or `*` for all; may be repeated
+    #[arg(long = "for", value_name = "SERVER", requires = "to")]
+    servers: Vec<String>,
+    /// A host that it may go to, such as `api.example.com`, `*.example.com` or `http://localhost:8080`; may be repeated
+    #[arg(long, value_name = "HOST", requires = "servers")]
+    to: Vec<String>,
+}
+
+impl Policy {
+    /// As the API takes it: each of the servers gets all of the hosts. Nothing, if nothing was said.
+    pub fn change(&self) -> Option<Value> {
+        let change: Map<_, _> = self.servers.iter().map(|server| (server.clone(), json!(self.to))).collect();
+        (!change.is_empty()).then(|| change.into())
+    }
+}
+
+/// Say which servers may use a secret, and which hosts they may send it to. Its value stays.
+///
+/// The servers named get exactly the hosts named; other servers keep what they have. It counts at once.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    bulkhead secret allow acme API_TOKEN --for prices --to api.example.com\n  \
+    bulkhead secret allow acme API_TOKEN --for '*' --to '*.example.com' --to api.example.org")]
+struct Allow {
+    /// Whose secret
+    #[arg(value_parser = names::tenant)]
+    tenant: String,
+    /// What it is called
+    #[arg(value_parser = names::secret)]
+    name: String,
+    /// A server that may use it, or `*` for all; may be repeated
+    #[arg(long = "for", value_name = "SERVER", required = true)]
+    servers: Vec<String>,
+    /// A host that it may go to, such as `api.example.com`, `*.example.com` or `http://localhost:8080`; may be repeated
+    #[arg(long, value_name = "HOST", required = true)]
+    to: Vec<String>,
+    /// Print {"name", "version", "policy", …}
+    #[arg(long)]
+    json: bool,
+}
+
+/// Take a secret from servers: their requests that need it are refused at once.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bulkhead secret deny acme API_TOKEN --for prices")]
+struct Deny {
+    /// Whose secret
+    #[arg(value_parser = names::tenant)]
+    tenant: String,
+    /// What it is called
+    #[arg(value_parser = names::secret)]
+    name: String,
+    /// A server that may not use it any more, or `*` for the entry of all; may be repeated
+    #[arg(long = "for", value_name = "SERVER", required = true)]
+    servers: Vec<String>,
+    /// Print {"name", "version", "policy", …}
     #[arg(long)]
     json: bool,
 }
@@ -68,7 +138,7 @@ pub struct FromWhere {
     from_env: Option<String>,
 }
 
-/// List secrets by name, with the servers that are bound to them.
+/// List secrets by name, with the servers that are bound to them, and the servers and hosts that each is allowed for.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bulkhead secret list acme\n  bulkhead secret list acme --json | jq -r '.missing[]'"
@@ -119,6 +189,8 @@ impl Secret {
     pub fn run(self, connection: &Connection) -> ExitCode {
         match self.action {
             Action::Set(it) => with_host(connection, it.json, async |client| it.run(client).await),
+            Action::Allow(it) => with_host(connection, it.json, async |client| it.run(client).await),
+            Action::Deny(it) => with_host(connection, it.json, async |client| it.run(client).await),
             Action::List(it) => with_host(connection, it.json, async |client| it.run(client).await),
             Action::Rotate(it) => with_host(connection, it.json, async |client| it.run(client).await),
             Action::Rm(it) => with_host(connection, it.json, async |client| it.run(client).await),
@@ -155,17 +227,63 @@ pub fn value(called: &str, from: &FromWhere) -> Result<String, ClientError> {
 
 impl Set {
     async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let body = json!({ "value": value(&self.name, &self.from)? });
+        let mut body = json!({ "value": value(&self.name, &self.from)? });
+        if let Some(change) = self.policy.change() {
+            body["policy"] = change;
+        }
         let answer = client.put(&["tenants", &self.tenant, "secrets", &self.name], &body).await?;
         if self.json {
             return Ok(print_answer(&answer));
         }
         let set: Value = client.read(&answer)?;
         talk(&format!("secret `{}` is set (version {})", self.name, field(&set, "version")));
+        if set["policy"].as_object().is_some_and(Map::is_empty) {
+            let allow = format!("bulkhead secret allow {} {} --for SERVER --to HOST", self.tenant, self.name);
+            talk(&format!("no server may use it yet: `{allow}`"));
+        }
         if set["servers"].as_array().is_some_and(Vec::is_empty) {
             talk("no server is bound to it yet: a `[[secrets]]` table in its manifest does that");
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Changes a policy: `null` instead of hosts takes a server out.
+pub async fn set_policy(
+    client: &Client,
+    path: &[&str],
+    servers: &[String],
+    hosts: &Value,
+    json: bool,
+) -> Result<ExitCode, ClientError> {
+    let change: Map<_, _> = servers.iter().map(|server| (server.clone(), hosts.clone())).collect();
+    let answer = client.patch(path, &json!({ "policy": change })).await?;
+    if json {
+        return Ok(print_answer(&answer));
+    }
+    let now: Value = client.read(&answer)?;
+    talk(&format!("`{}` may be used by: {}", field(&now, "name"), policy_words(&now["policy"])));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A policy in a line: `prices to api.example.com, bills to *.example.org`.
+pub fn policy_words(policy: &Value) -> String {
+    let one = |(server, hosts): (&String, &Value)| format!("{server} to {}", word(hosts));
+    let all: Vec<_> = policy.as_object().into_iter().flatten().map(one).collect();
+    if all.is_empty() { "no server".to_owned() } else { all.join("; ") }
+}
+
+impl Allow {
+    async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let path = ["tenants", &self.tenant, "secrets", &self.name];
+        set_policy(client, &path, &self.servers, &json!(self.to), self.json).await
+    }
+}
+
+impl Deny {
+    async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let path = ["tenants", &self.tenant, "secrets", &self.name];
+        set_policy(client, &path, &self.servers, &Value::Null, self.json).await
     }
 }
 
@@ -184,13 +302,14 @@ impl List {
             return Ok(print_answer(&answer));
         }
         let list: Value = client.read(&answer)?;
-        let mut table = Table::new(&["name", "version", "updated", "servers"]);
+        let mut table = Table::new(&["name", "version", "updated", "servers", "allowed for"]);
         for secret in list["secrets"].as_array().into_iter().flatten() {
             table.row([
                 field(secret, "name"),
                 field(secret, "version"),
                 when(secret, "updated_at"),
                 word(&secret["servers"]),
+                policy_words(&secret["policy"]),
             ]);
         }
         let exit = print_text(&table.text());

@@ -7,11 +7,12 @@ use crate::client::{Client, ClientError, Connection};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Servers of a tenant: list, show and delete them. `bulkhead deploy` creates them.
+/// Servers of a tenant: list, show, quarantine and delete them. `bulkhead deploy` creates them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead server list acme\n  \
     bulkhead server show acme/prices\n  \
+    bulkhead server quarantine acme/prices --reason 'answers look wrong'\n  \
     bulkhead server delete acme/prices")]
 pub struct Server {
     #[command(subcommand)]
@@ -22,6 +23,7 @@ pub struct Server {
 enum Action {
     List(List),
     Show(Show),
+    Quarantine(Quarantine),
     Delete(Delete),
 }
 
@@ -53,6 +55,24 @@ struct Show {
     json: bool,
 }
 
+/// Refuse all calls of a server until a deployment is made current: the present one, or another.
+///
+/// One admin key is enough, also with `--approval on`. `bulkhead rollback TENANT/SERVER DEPLOYMENT` or another deployment ends
+/// it, and with `--approval on` that needs a second key.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  bulkhead server quarantine acme/prices --reason 'answers look wrong'")]
+struct Quarantine {
+    /// Whose it is and what it is called
+    #[arg(value_name = "TENANT/SERVER", value_parser = names::place)]
+    server: Place,
+    /// Callers are told why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Print the server as JSON
+    #[arg(long)]
+    json: bool,
+}
+
 /// Delete a server with its deployments and its log. There is no way back.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bulkhead server delete acme/prices")]
@@ -70,6 +90,7 @@ impl Server {
         match self.action {
             Action::List(it) => with_host(connection, it.json, async |client| it.run(client).await),
             Action::Show(it) => with_host(connection, it.json, async |client| it.run(client).await),
+            Action::Quarantine(it) => with_host(connection, it.json, async |client| it.run(client).await),
             Action::Delete(it) => with_host(connection, it.json, async |client| it.run(client).await),
         }
     }
@@ -116,6 +137,23 @@ impl Show {
         });
         server.as_object_mut().map(|server| server.insert("offers".to_owned(), offers));
         Ok(print_text(&table::object(&server)))
+    }
+}
+
+impl Quarantine {
+    async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let path = ["tenants", &self.server.tenant, "servers", &self.server.server, "quarantine"];
+        let answer = client.post(&path, &json!({ "reason": self.reason })).await?;
+        if self.json {
+            return Ok(print_answer(&answer));
+        }
+        let server: Value = client.read(&answer)?;
+        talk(&format!(
+            "`{0}` is in quarantine; `bulkhead rollback {0} {1}` ends it",
+            self.server,
+            field(&server["current"], "id")
+        ));
+        Ok(ExitCode::SUCCESS)
     }
 }
 

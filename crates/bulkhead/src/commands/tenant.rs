@@ -48,7 +48,7 @@ struct Create {
     /// Keep arguments and results in the audit log, not only their digests
     #[arg(long)]
     recording: bool,
-    /// Changes of what a server shows or may use need the agreement of a second key (`bulkhead approve`)
+    /// Every change of what a server runs needs the agreement of a second key (`bulkhead approve`)
     #[arg(long)]
     approval: bool,
     #[command(flatten)]
@@ -100,7 +100,8 @@ struct Set {
     /// Keep arguments and results in the audit log, not only their digests
     #[arg(long, value_name = "ON|OFF")]
     recording: Option<Switch>,
-    /// Changes of what a server shows or may use need the agreement of a second key (`bulkhead approve`)
+    /// Every change of what a server runs needs the agreement of a second key (`bulkhead approve`); only an operator turns it
+    /// off
     #[arg(long, value_name = "ON|OFF")]
     approval: Option<Switch>,
     /// Forget the tenant's own quota first

@@ -77,10 +77,10 @@ fn rollback_goes_to_the_deployment_before() {
     assert_eq!(host.asked()[0].target, "/admin/v1/tenants/acme/servers/prices/deployments/d3/activate");
     let shown = run(&host, ["deployments", "acme/prices"]);
     assert_snapshot!(shown.stdout, @r"
-       deployment  deployed              by  wall     boundary  bytes
-       d3          2026-07-28T00:00:00Z  k1  isolate  call      12
-    *  d2          2026-07-28T00:00:00Z  k1  isolate  call      12
-       d1          2026-07-28T00:00:00Z  k1  isolate  call      12
+       deployment  deployed              by  proposed by  wall     boundary  bytes
+       d3          2026-07-28T00:00:00Z  k1  -            isolate  call      12
+    *  d2          2026-07-28T00:00:00Z  k1  -            isolate  call      12
+       d1          2026-07-28T00:00:00Z  k1  -            isolate  call      12
     ");
     let first = always(|| answer(200, json!({ "deployments": [deployment("d1", true)], "next": null })));
     let none = run(&first, ["rollback", "acme/prices", "--json"]);

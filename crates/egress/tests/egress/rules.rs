@@ -306,3 +306,40 @@ async fn a_door_knows_more_of_them() {
         assert_eq!((serve.check(&rules).is_ok(), dev.check(&rules).is_ok()), (at_serve, at_dev), "{rule}");
     }
 }
+
+#[test]
+fn a_rule_covers_what_allows_no_more() {
+    let covers = |one: &str, other: &str| {
+        let rule = |text| Rule::parse(text, BareStar::Allowed).unwrap();
+        rule(one).covers(&rule(other))
+    };
+    for (wide, narrow) in [
+        ("api.example.com", "api.example.com"),
+        ("api.example.com", "https://api.example.com:443/v1/"),
+        ("api.example.com", "GET https://api.example.com"),
+        ("GET,POST api.example.com", "POST api.example.com"),
+        ("https://api.example.com/v1", "https://api.example.com/v1/prices"),
+        ("*.example.com", "a.b.example.com"),
+        ("*.example.com", "*.b.example.com"),
+        ("*.example.com", "*.example.com"),
+        ("*", "*.example.com"),
+        ("*", "192.0.2.1"),
+    ] {
+        assert!(covers(wide, narrow), "{wide} covers {narrow}");
+    }
+    for (one, other) in [
+        ("api.example.com", "http://api.example.com"),
+        ("api.example.com", "api.example.com:8443"),
+        ("api.example.com", "*.api.example.com"),
+        ("*.example.com", "example.com"),
+        ("*.example.com", "badexample.com"),
+        ("*.example.com", "*"),
+        ("*.b.example.com", "*.example.com"),
+        ("GET api.example.com", "api.example.com"),
+        ("GET api.example.com", "GET,POST api.example.com"),
+        ("https://api.example.com/v1", "https://api.example.com/v10"),
+        ("https://api.example.com/v1", "api.example.com"),
+    ] {
+        assert!(!covers(one, other), "{one} does not cover {other}");
+    }
+}

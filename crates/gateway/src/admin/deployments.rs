@@ -8,6 +8,7 @@ use super::body::{self, Names, Query};
 use super::error::Error;
 use super::page::{self, PageQuery};
 use super::{Admin, schema};
+use crate::mcp::credentials::{NotAllowed, allowed};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -47,6 +48,8 @@ pub struct DeploymentView {
     publishers: Vec<String>,
     /// Callers do not reach it before somebody with another key agreed.
     pending: bool,
+    /// Who proposed it, while it waits.
+    proposed_by: Option<String>,
     #[schema(value_type = schema::Manifest)]
     manifest: Manifest,
 }
@@ -64,6 +67,7 @@ impl DeploymentView {
             lock_digest: deployment.lock.to_string(),
             publishers: deployment.publishers.iter().map(ToString::to_string).collect(),
             pending: deployment.pending,
+            proposed_by: deployment.proposed_by.clone(),
             manifest: deployment.manifest.clone(),
         }
     }
@@ -142,6 +146,7 @@ pub async fn create(
         admin.registry(move |registry| Ok(Upload::read(order, &tenant, &server, registry))).await??
     };
     permitted(&admin, &upload.lock)?;
+    may_use_secrets(&admin, &tenant, &upload.lock).await?;
     let alone = admin.deploying.alone(&tenant, &server).await;
     let accepted = {
         let tenant = tenant.clone();
@@ -171,7 +176,7 @@ pub struct NextStep {
     step: u64,
     /// What it would replace.
     current: Option<NextCurrent>,
-    /// Whether a change of what it shows or may use needs the agreement of a second key.
+    /// Whether every change of what it runs needs the agreement of a second key.
     approval: bool,
     /// Ports of loopback that servers may reach here: none but for who develops on their own machine.
     loopback: Vec<u16>,
@@ -226,7 +231,8 @@ pub struct ApprovalOrder {
 
 /// Agree to a deployment that waits for it; callers reach it from then on.
 ///
-/// Role: deploy. The key is another one than the deployment was sealed with.
+/// Role: deploy. Neither the key nor the seal may be of the party that proposed it: a key, the keys that it made, and the keys
+/// that those made are one party.
 #[utoipa::path(post, path = "/tenants/{tenant}/servers/{server}/deployments/{id}/approve", tag = "deployments",
     operation_id = "approve", params(("tenant" = String, Path), ("server" = String, Path), ("id" = String, Path)),
     request_body = ApprovalOrder, responses((status = OK, body = DeploymentMade)))]
@@ -243,16 +249,19 @@ pub async fn approve(
     let approval = upload::seal(&seal)?;
     let (key_id, key) = upload::sealing_key(&directory, &tenant, &server, &approval)?;
     let alone = admin.deploying.alone(&tenant, &server).await;
-    let actor = asker.actor();
+    let (actor, allowance) = (asker.actor(), admin.app.allowance());
     let made = admin
         .registry(move |registry| {
             let _alone = alone;
-            let (lock, seal) = registry.lock(&tenant, &server, &id)?;
+            let (lock, _) = registry.lock(&tenant, &server, &id)?;
             if let Err(error) = approval.verify(&lock, key_id.as_str(), &key) {
                 return Ok(Err(upload::refused(&error.into())));
             }
-            if seal.key() == Some(&key_id) {
-                return Ok(Err(Error::forbidden("who deployed it cannot agree to it as well; another key has to")));
+            if let Err(refusal) = policy::permit(&ask(&Manifest::from(&lock)), &allowance) {
+                return Ok(Err(refused(&refusal)));
+            }
+            if let Err(refusal) = allowed(registry, &tenant, &lock)? {
+                return Ok(Err(secret_refused(refusal)));
             }
             registry.approve(&actor, &tenant, &server, &id, &approval).map(Ok)
         })
@@ -307,15 +316,15 @@ pub async fn get(
 
 /// Make an earlier deployment current again.
 ///
-/// Role: deploy.
+/// Role: deploy. With 202 it waits for approval, as every change of what callers reach where the tenant asks for two keys.
 #[utoipa::path(post, path = "/tenants/{tenant}/servers/{server}/deployments/{id}/activate", tag = "deployments",
     operation_id = "activate", params(("tenant" = String, Path), ("server" = String, Path), ("id" = String, Path)),
-    responses((status = OK, body = DeploymentView)))]
+    responses((status = OK, body = DeploymentView), (status = ACCEPTED, body = DeploymentView)))]
 pub async fn activate(
     State(admin): State<Arc<Admin>>,
     asker: Asker,
     Names((tenant, server, id)): Names<(String, String, String)>,
-) -> Result<Json<DeploymentView>, Error> {
+) -> Result<(StatusCode, Json<DeploymentView>), Error> {
     asker.server(&admin.app.registry().directory(), &tenant, &server)?;
     asker.role(Role::Deploy)?;
     let alone = admin.deploying.alone(&tenant, &server).await;
@@ -328,10 +337,14 @@ pub async fn activate(
             if let Err(refusal) = policy::permit(&ask(&wanted.manifest), &allowance) {
                 return Ok(Err(refused(&refusal)));
             }
+            if let Err(refusal) = allowed(registry, &tenant, &registry.lock(&tenant, &server, &id)?.0)? {
+                return Ok(Err(secret_refused(refusal)));
+            }
             registry.activate(&actor, &tenant, &server, &id).map(Ok)
         })
         .await??;
-    Ok(Json(DeploymentView::of(&active, true)))
+    let status = if active.pending { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, Json(DeploymentView::of(&active, !active.pending))))
 }
 
 /// Runs the code's initialisation behind its wall and brings back what it shows, which is what was signed.
@@ -365,6 +378,17 @@ fn permitted(admin: &Admin, lock: &Lock) -> Result<(), Error> {
     admin.app.check_rules(&rules).map_err(|denied| refuse(denied.message))?;
     crate::mcp::credentials::bindings(lock).map_err(|denied| refuse(denied.message))?;
     Ok(())
+}
+
+/// Whether every secret that the lock binds may be used by this server and may go where the lock sends it.
+async fn may_use_secrets(admin: &Admin, tenant: &str, lock: &Lock) -> Result<(), Error> {
+    let (tenant, lock) = (tenant.to_owned(), lock.clone());
+    admin.registry(move |registry| allowed(registry, &tenant, &lock)).await?.map_err(secret_refused)
+}
+
+fn secret_refused(refused: NotAllowed) -> Error {
+    Error::new(StatusCode::FORBIDDEN, "secret_not_allowed", refused.message)
+        .hint(format!("an admin of the tenant allows it with `{}`", refused.command))
 }
 
 fn ask(manifest: &Manifest) -> Ask {

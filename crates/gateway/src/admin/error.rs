@@ -111,6 +111,7 @@ impl From<RegistryError> for Error {
             // Who asks for what is not theirs and who asks for what is not there must read the same.
             "not_found" => return Error::not_found(),
             "exists" | "conflict" | "replayed" | "no_master_key" | "wrong_master_key" => StatusCode::CONFLICT,
+            "forbidden" => StatusCode::FORBIDDEN,
             "bad_name" | "bad_value" => StatusCode::UNPROCESSABLE_ENTITY,
             "disk_full" | "read_only" => StatusCode::SERVICE_UNAVAILABLE,
             _ => return Error::internal(&error),

@@ -12,6 +12,7 @@ use registry::{Key, NewKey, Quota, Role, Scope, Timestamp, now};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// A key without its secret.
@@ -166,7 +167,7 @@ pub async fn list(
     show(&admin, Some(tenant), query, move |key| scope::within(&key.scope, &asker.caller.scope)).await
 }
 
-/// Revoke a key of a tenant, at once.
+/// Revoke a key of a tenant, at once. What it was connected to is disconnected.
 ///
 /// Role: admin. A key with a scope revokes those that are within it.
 #[utoipa::path(delete, path = "/tenants/{tenant}/keys/{id}", tag = "keys", operation_id = "revoke_key",
@@ -179,6 +180,7 @@ pub async fn revoke(
     asker.tenant(&admin.app.registry().directory(), &tenant)?;
     asker.role(Role::Admin)?;
     let (actor, own) = (asker.actor(), asker.caller.scope.clone());
+    let revoked = id.clone();
     admin
         .registry(move |registry| {
             // One that is not there and one that is none of theirs look the same.
@@ -190,7 +192,19 @@ pub async fn revoke(
         })
         .await?
         .ok_or_else(Error::not_found)?;
+    drop_tokens(&admin, revoked).await;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// So long a revocation waits for providers to be told; the rest goes on without it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Removes what a key was connected to.
+async fn drop_tokens(admin: &Admin, id: String) {
+    let app = admin.app.clone();
+    let removed = tokio::spawn(async move { app.connect.remove_of_key(&id).await });
+    // What is not done by then is done later, or by the next sweep.
+    let _ = tokio::time::timeout(PATIENCE, removed).await;
 }
 
 /// Make an operator's key.
@@ -242,7 +256,9 @@ pub async fn revoke_operator(
 ) -> Result<StatusCode, Error> {
     asker.operator()?;
     let actor = asker.actor();
+    let revoked = id.clone();
     admin.registry(move |registry| registry.revoke_key(&actor, None, &id)).await?;
+    drop_tokens(&admin, revoked).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

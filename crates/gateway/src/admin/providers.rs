@@ -1,15 +1,16 @@
 //! Providers of a tenant's, and who is connected to them.
 
-use super::Admin;
 use super::access::Asker;
 use super::body::{self, Names, Query, SMALL};
 use super::error::Error;
+use super::secrets::{self, PolicyOrder};
+use super::{Admin, schema};
 use crate::connect::{ConnectError, kept_as, subject_of};
 use crate::problem::chain;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use registry::{ConnectionInfo, ProviderInfo, Role, Timestamp};
+use registry::{ConnectionInfo, PolicyChange, ProviderInfo, Registry, Role, SecretPolicy, Timestamp};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +24,9 @@ pub struct ProviderView {
     /// `authorize_url`, `token_url`, `client_id`, `scopes`, `grant`, `per` and so on.
     #[schema(value_type = Object)]
     settings: Value,
+    /// The hosts that each server may send its tokens to. A server that is not named may not use them.
+    #[schema(value_type = schema::SecretPolicy)]
+    policy: SecretPolicy,
     /// Whether it has a client secret.
     confidential: bool,
     created_at: Timestamp,
@@ -31,8 +35,8 @@ pub struct ProviderView {
 
 impl From<ProviderInfo> for ProviderView {
     fn from(info: ProviderInfo) -> ProviderView {
-        let ProviderInfo { name, settings, confidential, created_at, updated_at } = info;
-        ProviderView { name, settings, confidential, created_at, updated_at }
+        let ProviderInfo { name, settings, policy, confidential, created_at, updated_at } = info;
+        ProviderView { name, settings, policy, confidential, created_at, updated_at }
     }
 }
 
@@ -48,6 +52,10 @@ pub struct ProviderOrder {
     settings: Value,
     #[schema(value_type = Option<String>)]
     client_secret: Option<SecretString>,
+    /// A change of its policy, as in `PATCH`. Without it the policy stays; a new provider has none, so no server may use it.
+    #[serde(default)]
+    #[schema(required = false, value_type = schema::PolicyChange)]
+    policy: PolicyChange,
 }
 
 /// Somebody's connection, without its tokens.
@@ -121,11 +129,31 @@ pub async fn set(
     request: Request,
 ) -> Result<Json<ProviderView>, Error> {
     asker.runs(&admin.app.registry().directory(), &tenant)?;
-    let ProviderOrder { settings, client_secret } = body::json(request, SMALL).await?;
+    let ProviderOrder { settings, client_secret, policy } = body::json(request, SMALL).await?;
+    secrets::check(&policy)?;
     admin.app.connect.check(settings.clone()).map_err(refused)?;
     let actor = asker.actor();
-    let made =
-        admin.registry(move |registry| registry.set_provider(&actor, &tenant, &name, settings, client_secret)).await?;
+    let set =
+        move |registry: &Registry| registry.set_provider_with(&actor, &tenant, &name, settings, client_secret, &policy);
+    Ok(Json(admin.registry(set).await?.into()))
+}
+
+/// Change which servers may use a provider's tokens and which hosts they may go to. It counts from the next request on.
+///
+/// Role: admin.
+#[utoipa::path(patch, path = "/tenants/{tenant}/providers/{name}", tag = "secrets", operation_id = "allow_provider",
+    params(("tenant" = String, Path), ("name" = String, Path)), request_body = PolicyOrder,
+    responses((status = OK, body = ProviderView)))]
+pub async fn allow(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, name)): Names<(String, String)>,
+    request: Request,
+) -> Result<Json<ProviderView>, Error> {
+    asker.runs(&admin.app.registry().directory(), &tenant)?;
+    let policy = PolicyOrder::read(request).await?;
+    let actor = asker.actor();
+    let made = admin.registry(move |registry| registry.allow_provider(&actor, &tenant, &name, &policy)).await?;
     Ok(Json(made.into()))
 }
 

@@ -3,6 +3,7 @@
 
 use policy::LimitName;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -26,6 +27,14 @@ pub struct Scope {
     /// `server/tool`, or `server/prefix*`.
     pub tools: Option<Vec<String>>,
 }
+
+/// The hosts that each server may send a secret to, by the server's name; `*` stands for every server.
+#[derive(ToSchema)]
+pub struct SecretPolicy(BTreeMap<String, Vec<String>>);
+
+/// The hosts that each server named may send a secret to from now on; null takes a server out. Other servers keep theirs.
+#[derive(ToSchema)]
+pub struct PolicyChange(BTreeMap<String, Option<Vec<String>>>);
 
 /// What may be used. Null or absent inherits: a key its tenant's, a tenant the host's.
 #[derive(ToSchema)]

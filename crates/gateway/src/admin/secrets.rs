@@ -1,13 +1,14 @@
 //! Secrets of a tenant: set, replaced and removed here, and never shown.
 
-use super::Admin;
 use super::access::Asker;
 use super::body::{self, Names, SMALL};
 use super::error::Error;
+use super::{Admin, schema};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use registry::{Role, SecretInfo, Timestamp};
+use egress::Pattern;
+use registry::{PolicyChange, Registry, Role, SecretInfo, SecretPolicy, Timestamp};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -19,6 +20,9 @@ pub struct SecretView {
     name: String,
     /// Counts how often it was set.
     version: u64,
+    /// The hosts that each server may send it to. A server that is not named may not use it.
+    #[schema(value_type = schema::SecretPolicy)]
+    policy: SecretPolicy,
     created_at: Timestamp,
     updated_at: Timestamp,
     /// Servers whose current deployment is bound to it.
@@ -38,13 +42,41 @@ pub struct SecretOrder {
     /// 12 bytes to 16 KiB.
     #[schema(value_type = String)]
     value: SecretString,
+    /// A change of its policy, as in `PATCH`. Without it the policy stays; a new secret has none, so no server may use it.
+    #[serde(default)]
+    #[schema(required = false, value_type = schema::PolicyChange)]
+    policy: PolicyChange,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyOrder {
+    #[schema(value_type = schema::PolicyChange)]
+    policy: PolicyChange,
+}
+
+impl PolicyOrder {
+    /// A change whose hosts requests can be held against.
+    pub async fn read(request: Request) -> Result<PolicyChange, Error> {
+        let PolicyOrder { policy } = body::json(request, SMALL).await?;
+        check(&policy)?;
+        Ok(policy)
+    }
+}
+
+/// Refuses hosts that no request could ever match.
+pub fn check(change: &PolicyChange) -> Result<(), Error> {
+    change.hosts().try_for_each(|host| match Pattern::parse(host) {
+        Ok(_) => Ok(()),
+        Err(denied) => Err(Error::bad_body(format!("`policy`: {}", denied.message))),
+    })
 }
 
 impl SecretView {
     fn of(info: SecretInfo, bound: &[(String, String)]) -> SecretView {
         let servers = bound.iter().filter(|(_, name)| *name == info.name).map(|(server, _)| server.clone()).collect();
-        let SecretInfo { name, version, created_at, updated_at } = info;
-        SecretView { name, version, created_at, updated_at, servers }
+        let SecretInfo { name, version, policy, created_at, updated_at } = info;
+        SecretView { name, version, policy, created_at, updated_at, servers }
     }
 }
 
@@ -61,9 +93,30 @@ pub async fn set(
     request: Request,
 ) -> Result<Json<SecretView>, Error> {
     asker.runs(&admin.app.registry().directory(), &tenant)?;
-    let order: SecretOrder = body::json(request, SMALL).await?;
+    let SecretOrder { value, policy } = body::json(request, SMALL).await?;
+    check(&policy)?;
     let (actor, of) = (asker.actor(), tenant.clone());
-    let info = admin.registry(move |registry| registry.set_secret(&actor, &of, &name, order.value)).await?;
+    let set = move |registry: &Registry| registry.set_secret_with(&actor, &of, &name, value, &policy);
+    let info = admin.registry(set).await?;
+    Ok(Json(SecretView::of(info, &bound(&admin, &tenant))))
+}
+
+/// Change which servers may use a secret and which hosts it may go to. Its value stays. It counts from the next request on.
+///
+/// Role: admin.
+#[utoipa::path(patch, path = "/tenants/{tenant}/secrets/{name}", tag = "secrets", operation_id = "allow_secret",
+    params(("tenant" = String, Path), ("name" = String, Path)), request_body = PolicyOrder,
+    responses((status = OK, body = SecretView)))]
+pub async fn allow(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, name)): Names<(String, String)>,
+    request: Request,
+) -> Result<Json<SecretView>, Error> {
+    asker.runs(&admin.app.registry().directory(), &tenant)?;
+    let policy = PolicyOrder::read(request).await?;
+    let (actor, of) = (asker.actor(), tenant.clone());
+    let info = admin.registry(move |registry| registry.allow_secret(&actor, &of, &name, &policy)).await?;
     Ok(Json(SecretView::of(info, &bound(&admin, &tenant))))
 }
 

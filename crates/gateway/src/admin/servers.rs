@@ -2,13 +2,13 @@
 
 use super::Admin;
 use super::access::Asker;
-use super::body::{Names, Query};
+use super::body::{self, Names, Query, SMALL};
 use super::deployments::DeploymentView;
 use super::error::Error;
 use super::page::{self, PageQuery};
 use super::schema;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use registry::{Role, Server, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,49 @@ pub async fn delete(
         })
         .await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Why a server is put into quarantine.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuarantineOrder {
+    /// Callers are told; at most 2000 characters are kept.
+    reason: String,
+}
+
+/// Put a server into quarantine: callers are refused until a deployment is made current, the present one or another.
+///
+/// Role: admin. One key is enough, also where changes of what a server runs need two.
+#[utoipa::path(post, path = "/tenants/{tenant}/servers/{server}/quarantine", tag = "servers",
+    operation_id = "quarantine_server", params(("tenant" = String, Path), ("server" = String, Path)),
+    request_body = QuarantineOrder, responses((status = OK, body = ServerView)))]
+pub async fn quarantine(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, server)): Names<(String, String)>,
+    request: Request,
+) -> Result<Json<ServerView>, Error> {
+    asker.server(&admin.app.registry().directory(), &tenant, &server)?;
+    asker.role(Role::Admin)?;
+    let QuarantineOrder { reason } = body::json(request, SMALL).await?;
+    let alone = admin.deploying.alone(&tenant, &server).await;
+    let found = asker.server(&admin.app.registry().directory(), &tenant, &server)?;
+    let current = found.current.as_ref().map(|current| current.id.clone()).ok_or_else(|| {
+        Error::new(
+            StatusCode::CONFLICT,
+            "conflict",
+            format!("the server `{server}` runs nothing, so nobody can call it"),
+        )
+    })?;
+    let (actor, of, name) = (asker.actor(), tenant.clone(), server.clone());
+    admin
+        .registry(move |registry| {
+            let _alone = alone;
+            registry.quarantine(&actor, &of, &name, &current, &reason)
+        })
+        .await?;
+    let now = asker.server(&admin.app.registry().directory(), &tenant, &server)?;
+    Ok(Json(ServerView::of(&now, &admin)))
 }
 
 /// The surface without the tools that this key may not use.

@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use registry::{Quota, Tenant, TenantPatch, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
@@ -158,7 +159,7 @@ pub async fn get(
 
 /// Change a tenant.
 ///
-/// Role: admin for `recording`, operator for `weight` and `quota`.
+/// Role: admin for `recording` and to turn `approval` on; operator for `weight`, `quota`, and to turn `approval` off.
 #[utoipa::path(patch, path = "/tenants/{tenant}", tag = "tenants", operation_id = "change_tenant",
     params(("tenant" = String, Path)), request_body = TenantChange, responses((status = OK, body = TenantView)))]
 pub async fn change(
@@ -169,7 +170,8 @@ pub async fn change(
 ) -> Result<Json<TenantView>, Error> {
     asker.runs(&admin.app.registry().directory(), &name)?;
     let change: TenantChange = body::json(request, SMALL).await?;
-    if change.weight.is_some() || change.quota.is_some() {
+    // An admin who could turn it off alone would need no second key for anything.
+    if change.weight.is_some() || change.quota.is_some() || change.approval == Some(false) {
         asker.operator()?;
     }
     let (actor, of) = (asker.actor(), name.clone());
@@ -178,7 +180,10 @@ pub async fn change(
     Ok(Json(TenantView::of(&tenant, &asker)))
 }
 
-/// Delete a tenant with its keys, servers and deployments.
+/// So long a deletion waits for providers to be told that tokens are void.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Delete a tenant with its keys, servers, deployments and connections.
 ///
 /// Role: operator.
 #[utoipa::path(delete, path = "/tenants/{tenant}", tag = "tenants", operation_id = "delete_tenant",
@@ -191,6 +196,8 @@ pub async fn delete(
     asker.tenant(&admin.app.registry().directory(), &name)?;
     asker.operator()?;
     let actor = asker.actor();
+    // Its tokens go in any case; its providers are told as far as they answer.
+    let _ = tokio::time::timeout(PATIENCE, admin.app.connect.remove_of_tenant(&name)).await;
     admin.registry(move |registry| registry.delete_tenant(&actor, &name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

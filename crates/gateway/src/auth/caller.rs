@@ -11,7 +11,8 @@ const OAUTH: &str = "oauth:";
 pub struct Caller {
     /// The key they showed. None for a token of the issuer.
     pub key: Option<Arc<Key>>,
-    /// Id of the key, or `oauth:` and the `sub` of the token: what the audit log calls them. Unique in a tenant.
+    /// Id of the key, or `oauth:ISSUER#SUB` for a token: what the audit log calls them. Unique in a tenant, also when the
+    /// configuration names another issuer, who may give the same `sub` to somebody else.
     pub subject: String,
     /// None for an operator.
     pub tenant: Option<String>,
@@ -39,15 +40,24 @@ impl Caller {
         }
     }
 
-    pub(super) fn of_token(subject: &str, tenant: &str, role: Role, scope: Scope, expires_at: Timestamp) -> Caller {
+    pub(super) fn of_token(
+        issuer: &str,
+        sub: &str,
+        tenant: &str,
+        role: Role,
+        scope: Scope,
+        expires_at: Timestamp,
+    ) -> Caller {
+        // An issuer has no fragment, so what comes before the first `#` is all of it.
+        let subject = format!("{OAUTH}{issuer}#{sub}");
         Caller {
             key: None,
-            subject: format!("{OAUTH}{subject}"),
+            quota_id: format!("{tenant}/{subject}"),
+            subject,
             tenant: Some(tenant.to_owned()),
             role,
             scope,
             quota: Quota::default(),
-            quota_id: format!("{tenant}/{OAUTH}{subject}"),
             expires_at: Some(expires_at),
         }
     }
@@ -94,7 +104,7 @@ mod tests {
     fn scoped(servers: Option<&[&str]>, tools: Option<&[&str]>) -> Caller {
         let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
         let scope = Scope { servers: servers.map(owned), tools: tools.map(owned) };
-        Caller::of_token("ann", "acme", Role::Call, scope, 2000)
+        Caller::of_token("https://id.example", "ann", "acme", Role::Call, scope, 2000)
     }
 
     #[test]
@@ -149,7 +159,15 @@ mod tests {
     #[test]
     fn a_subject_is_never_the_id_of_a_key() {
         let caller = scoped(None, None);
-        assert_eq!(caller.subject, "oauth:ann");
-        assert_eq!(caller.quota_id, "acme/oauth:ann");
+        assert_eq!(caller.subject, "oauth:https://id.example#ann");
+        assert_eq!(caller.quota_id, "acme/oauth:https://id.example#ann");
+    }
+
+    #[test]
+    fn the_same_sub_of_another_issuer_is_somebody_else() {
+        let of = |issuer, sub| Caller::of_token(issuer, sub, "acme", Role::Call, Scope::default(), 2000);
+        let (ann, other) = (of("https://id.example", "ann"), of("https://other.example", "ann"));
+        assert_ne!(ann.subject, other.subject);
+        assert_ne!(ann.quota_id, other.quota_id);
     }
 }

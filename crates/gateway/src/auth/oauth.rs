@@ -91,7 +91,7 @@ impl OAuth {
         }
         let role = claims.role.ok_or(Denied::InsufficientScope)?;
         let ends = claims.ends(self.settings.leeway_s);
-        Ok(Caller::of_token(&claims.subject, &claims.tenant, role, claims.scope.clone(), ends))
+        Ok(Caller::of_token(self.issuer_name(), &claims.subject, &claims.tenant, role, claims.scope.clone(), ends))
     }
 
     /// None if the issuer's keys have changed since, or count no more.

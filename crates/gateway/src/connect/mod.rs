@@ -13,13 +13,20 @@ pub use store::{kept_as, subject_of};
 
 use crate::Egress;
 use dashmap::DashMap;
+use futures_util::stream::{self, StreamExt};
 use http::DoorHttp;
 use oauth::{Grant, Keeper, Per, Provider, Revoked, SystemClock};
-use registry::{Registry, RegistryError};
+use registry::{Actor, ConnectionInfo, Directory, Registry, RegistryError, SecretPolicy};
 use secrecy::SecretString;
+use std::collections::HashSet;
 use std::sync::Arc;
 use store::RegistryStore;
 use tickets::{Flow, Tickets, Want};
+
+/// What ids of keys begin with; subjects of tokens begin otherwise.
+const KEY: &str = "key-";
+/// Providers that are told at the same time.
+const REVOKED_AT_ONCE: usize = 16;
 
 type TenantKeeper = Keeper<RegistryStore, DoorHttp, SystemClock>;
 
@@ -102,6 +109,12 @@ impl Connect {
         Ok(self.known(tenant, name)?.provider.per == Per::Tenant)
     }
 
+    /// Which servers may use a provider's tokens, and where.
+    pub fn policy(&self, tenant: &str, name: &str) -> Result<SecretPolicy, ConnectError> {
+        let found = self.registry.provider(tenant, name)?.ok_or_else(|| ConnectError::NoProvider(name.to_owned()))?;
+        Ok(found.policy)
+    }
+
     /// A token for a call of `subject`.
     pub async fn token(&self, tenant: &str, name: &str, subject: &str) -> Result<SecretString, ConnectError> {
         let Known { provider, secret } = self.known(tenant, name)?;
@@ -149,11 +162,72 @@ impl Connect {
         if !cookie.is_some_and(|cookie| tickets::same(cookie, &given)) {
             return Err(ConnectError::OtherBrowser);
         }
+        // The link may be older than the end of the key that asked for it.
+        if !want.subject.is_empty() && !is_alive(&self.registry.directory(), &want.subject) {
+            return Err(ConnectError::NoTicket);
+        }
         let Known { provider, secret } = self.known(&want.tenant, &want.provider)?;
         let request = oauth::finish(&provider, pending, query, redirect_uri, registry::now())?;
         let keeper = self.keeper(&want.tenant);
         keeper.connect(&want.tenant, &want.provider, request, secret.as_ref(), &want.subject).await?;
         Ok(want)
+    }
+
+    /// Removes the connections of one tenant, or of all, that are `unwanted`, by their owner: at their providers too where
+    /// these can be told, and here in any case. Several at a time.
+    async fn remove_all(&self, of: Option<&str>, unwanted: impl Fn(Option<&str>) -> bool) {
+        let directory = self.registry.directory();
+        let tenants = directory.tenants.keys().filter(|name| of.is_none_or(|of| of == *name));
+        let mut gone = Vec::new();
+        for tenant in tenants {
+            // Without a master key there is nothing to remove with.
+            let Ok(connections) = self.registry.connections(tenant) else { return };
+            let unwanted = connections.into_iter().filter(|one| unwanted(subject_of(&one.subject)));
+            gone.extend(unwanted.map(|connection| (tenant.clone(), connection)));
+        }
+        stream::iter(gone)
+            .for_each_concurrent(REVOKED_AT_ONCE, async |(tenant, ConnectionInfo { provider, subject, .. })| {
+                let owner = subject_of(&subject).unwrap_or_default();
+                if let Err(error) = self.disconnect(&tenant, &provider, owner).await {
+                    tracing::warn!(tenant, provider, %error, "a token could not be revoked at its provider");
+                    self.drop_here(tenant, provider, subject).await;
+                }
+            })
+            .await;
+    }
+
+    /// Removes what is kept, whatever has become of the provider.
+    async fn drop_here(&self, tenant: String, provider: String, subject: String) {
+        let registry = self.registry.clone();
+        let removed = tokio::task::spawn_blocking(move || {
+            match registry.remove_connection(&Actor::host(), &tenant, &provider, &subject) {
+                Err(error) if error.code() != "not_found" => {
+                    tracing::error!(tenant, provider, %error, "a token could not be removed");
+                }
+                _ => {}
+            }
+        });
+        // A lost blocking task means the runtime is going down.
+        let _ = removed.await;
+    }
+
+    /// Removes the connections of a key that is revoked.
+    pub async fn remove_of_key(&self, id: &str) {
+        self.remove_all(None, |owner| owner == Some(id)).await;
+    }
+
+    /// Removes all connections of a tenant that is about to be deleted.
+    pub async fn remove_of_tenant(&self, tenant: &str) {
+        self.remove_all(Some(tenant), |_| true).await;
+    }
+
+    /// Removes the connections of keys that are revoked, expired or gone.
+    pub async fn sweep(&self) {
+        let (directory, now) = (self.registry.directory(), registry::now());
+        let living = directory.keys.values().filter(|key| key.expires_at.is_none_or(|at| at > now));
+        let living: HashSet<&str> = living.map(|key| key.id.as_str()).collect();
+        let dead = |owner: &str| owner.starts_with(KEY) && !living.contains(owner);
+        self.remove_all(None, |owner| owner.is_some_and(dead)).await;
     }
 
     /// Removes a connection, at the provider too if it can be told.
@@ -162,4 +236,11 @@ impl Connect {
         let revoked = self.keeper(tenant).revoke(tenant, name, &provider, secret.as_ref(), subject).await?;
         Ok(revoked == Revoked::AtProvider)
     }
+}
+
+/// Whether a caller may still come. Of the subjects of tokens only their issuer knows.
+fn is_alive(directory: &Directory, owner: &str) -> bool {
+    let now = registry::now();
+    !owner.starts_with(KEY)
+        || directory.keys.values().any(|key| key.id == owner && key.expires_at.is_none_or(|at| at > now))
 }

@@ -2,12 +2,14 @@
 
 use crate::app::App;
 use crate::connect::ConnectError;
-use bundle::{Lock, Place as Locked};
-use egress::{Binding, Bindings, Credentials, Denied, Pattern, Place, Secrets};
+use bundle::{BoundHost, Lock, Place as Locked};
+use egress::{Binding, Bindings, Credentials, Denied, Origin, Pattern, Place, Secrets};
 use futures_util::future::BoxFuture;
 use http::HeaderName;
+use registry::{Deployment, Registry, RegistryError, SecretPolicy};
 use secrecy::SecretString;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a deployment is bound to.
@@ -67,7 +69,7 @@ impl Bound {
     pub fn credentials(
         &self,
         app: &Arc<App>,
-        tenant: &str,
+        record: &Deployment,
         subject: &str,
         wanted: &Arc<Wanted>,
     ) -> Option<Arc<dyn Credentials>> {
@@ -76,7 +78,8 @@ impl Bound {
         }
         let secrets = CallSecrets {
             app: app.clone(),
-            tenant: tenant.to_owned(),
+            tenant: record.tenant.clone(),
+            server: record.server.clone(),
             subject: subject.to_owned(),
             connections: self.connections.clone(),
             wanted: wanted.clone(),
@@ -89,6 +92,7 @@ impl Bound {
 struct CallSecrets {
     app: Arc<App>,
     tenant: String,
+    server: String,
     /// Who calls. Nobody's token is used but theirs.
     subject: String,
     connections: Arc<BTreeMap<String, String>>,
@@ -96,31 +100,44 @@ struct CallSecrets {
 }
 
 impl CallSecrets {
-    fn secret(&self, name: &str) -> Result<Option<SecretString>, Denied> {
+    fn opened(&self, name: &str) -> Result<Option<registry::Secret>, Denied> {
         self.app.registry().secret(&self.tenant, name).map_err(|error| {
             tracing::error!(tenant = self.tenant, name, %error, "a secret cannot be opened");
             Denied::refuse(format!("the secret `{name}` cannot be opened"))
         })
     }
 
-    async fn token(&self, provider: &str) -> Result<Option<SecretString>, Denied> {
+    fn secret(&self, name: &str, to: &Origin) -> Result<Option<SecretString>, Denied> {
+        let Some(secret) = self.opened(name)? else { return Ok(None) };
+        let used = Used { tenant: &self.tenant, server: &self.server, what: What::Secret(name) };
+        used.may_go(&secret.policy, to)?;
+        Ok(Some(secret.value))
+    }
+
+    async fn token(&self, provider: &str, to: &Origin) -> Result<Option<SecretString>, Denied> {
+        let used = Used { tenant: &self.tenant, server: &self.server, what: What::Provider(provider) };
+        let policy =
+            self.app.connect.policy(&self.tenant, provider).map_err(|error| self.no_token(provider, &error))?;
+        used.may_go(&policy, to)?;
         let token = self.app.connect.token(&self.tenant, provider, &self.subject).await;
-        token.map(Some).map_err(|error| {
-            if matches!(error, ConnectError::NotConnected(_)) {
-                self.wanted.note(provider);
-            } else {
-                tracing::warn!(tenant = self.tenant, provider, %error, "there is no token");
-            }
-            Denied::secret(error.to_string())
-        })
+        token.map(Some).map_err(|error| self.no_token(provider, &error))
+    }
+
+    fn no_token(&self, provider: &str, error: &ConnectError) -> Denied {
+        if matches!(error, ConnectError::NotConnected(_)) {
+            self.wanted.note(provider);
+        } else {
+            tracing::warn!(tenant = self.tenant, provider, %error, "there is no token");
+        }
+        Denied::secret(error.to_string())
     }
 }
 
 impl Secrets for CallSecrets {
-    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+    fn get<'a>(&'a self, name: &'a str, to: &'a Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
         match self.connections.get(name) {
-            Some(provider) => Box::pin(self.token(provider)),
-            None => Box::pin(std::future::ready(self.secret(name))),
+            Some(provider) => Box::pin(self.token(provider, to)),
+            None => Box::pin(std::future::ready(self.secret(name, to))),
         }
     }
 
@@ -130,8 +147,110 @@ impl Secrets for CallSecrets {
                 tracing::error!(tenant = self.tenant, provider, %error, "a kept token cannot be opened");
                 Denied::refuse(format!("the token of `{provider}` cannot be opened, so it could not be masked"))
             }),
-            None => self.secret(name),
+            None => self.opened(name).map(|secret| secret.map(|secret| secret.value)),
         };
         Box::pin(std::future::ready(known))
     }
+}
+
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Secret(&'a str),
+    Provider(&'a str),
+}
+
+/// A secret or a provider that a server wants to use.
+#[derive(Clone, Copy)]
+struct Used<'a> {
+    tenant: &'a str,
+    server: &'a str,
+    what: What<'a>,
+}
+
+impl fmt::Display for Used<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            What::Secret(name) => write!(f, "the secret `{name}`"),
+            What::Provider(name) => write!(f, "the provider `{name}`"),
+        }
+    }
+}
+
+impl Used<'_> {
+    /// The patterns that its policy has for this server.
+    fn allowed(&self, policy: &SecretPolicy) -> Result<Vec<Pattern>, Denied> {
+        policy.hosts(self.server).map(Pattern::parse).collect()
+    }
+
+    /// Asked for every request, since a policy may change at any time.
+    fn may_go(&self, policy: &SecretPolicy, to: &Origin) -> Result<(), Denied> {
+        if self.allowed(policy)?.iter().any(|pattern| pattern.covers(to)) {
+            return Ok(());
+        }
+        let command = self.command(policy, &[to.to_string()]);
+        Err(Denied::secret(format!(
+            "{self} is not allowed to go from the server `{}` to {to}; an admin allows it with `{command}`",
+            self.server
+        )))
+    }
+
+    /// What an admin runs to allow it: these hosts, and those that the server has already.
+    fn command(&self, policy: &SecretPolicy, hosts: &[String]) -> String {
+        let (verb, name) = match self.what {
+            What::Secret(name) => ("secret", format!("{} {name}", self.tenant)),
+            What::Provider(name) => ("provider", format!("{}/{name}", self.tenant)),
+        };
+        let own = policy.hosts(self.server).map(str::to_owned);
+        let all: BTreeSet<String> = own.chain(hosts.iter().cloned()).collect();
+        let to: String = all.iter().map(|host| format!(" --to '{host}'")).collect();
+        format!("bulkhead {verb} allow {name} --for {}{to}", self.server)
+    }
+}
+
+/// A deployment that binds what its server may not use, or to a host where that may not go.
+#[derive(Debug)]
+pub struct NotAllowed {
+    pub message: String,
+    /// What an admin runs to allow it.
+    pub command: String,
+}
+
+/// Whether the server may bind everything that its lock binds, to all of its hosts. Asked before a deployment becomes current;
+/// [`Bound`] asks again for each request.
+pub fn allowed(registry: &Registry, tenant: &str, lock: &Lock) -> Result<Result<(), NotAllowed>, RegistryError> {
+    for binding in &lock.secrets {
+        let what = match &binding.connection {
+            Some(provider) => What::Provider(provider.as_str()),
+            None => What::Secret(binding.name.as_str()),
+        };
+        let used = Used { tenant, server: lock.server.as_str(), what };
+        let policy = match what {
+            What::Secret(name) => registry.secret(tenant, name)?.map(|secret| secret.policy),
+            What::Provider(name) => registry.provider(tenant, name)?.map(|provider| provider.policy),
+        };
+        let (there, policy) = (policy.is_some(), policy.unwrap_or_default());
+        let patterns = used.allowed(&policy).unwrap_or_default();
+        let fits = |host: &&BoundHost| {
+            Pattern::parse(host.as_str()).is_ok_and(|host| patterns.iter().any(|pattern| pattern.includes(&host)))
+        };
+        let hosts: Vec<String> = binding.hosts.iter().filter(|host| !fits(host)).map(ToString::to_string).collect();
+        let Some(first) = hosts.first() else { continue };
+        let command = used.command(&policy, &hosts);
+        let (message, command) = match (there, what) {
+            (true, _) => (format!("{used} may not go from the server `{}` to `{first}`", used.server), command),
+            (false, What::Secret(_)) => (
+                format!("{used} is not set, so the server `{}` cannot send it to `{first}`", used.server),
+                command.replacen("secret allow", "secret set", 1),
+            ),
+            (false, What::Provider(name)) => {
+                let set = format!("bulkhead provider set {tenant}/{name}");
+                (
+                    format!("{used} is not set, so the server `{}` cannot use it for `{first}`", used.server),
+                    format!("{set} …` and `{command}"),
+                )
+            }
+        };
+        return Ok(Err(NotAllowed { message, command }));
+    }
+    Ok(Ok(()))
 }

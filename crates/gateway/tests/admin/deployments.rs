@@ -78,6 +78,7 @@ async fn a_server_is_deployed() {
                 "wall": "isolate"
               },
               "pending": false,
+              "proposed_by": null,
               "publishers": [],
               "server": "new",
               "size": 88
@@ -321,6 +322,7 @@ async fn an_earlier_deployment_is_made_current_again() {
             "wall": "isolate"
           },
           "pending": false,
+          "proposed_by": null,
           "publishers": [],
           "server": "prices",
           "size": 48

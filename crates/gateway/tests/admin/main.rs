@@ -10,6 +10,7 @@ mod host;
 mod keys;
 mod logs;
 mod requests;
+mod secret_policy;
 mod servers;
 mod tampering;
 mod tenants;

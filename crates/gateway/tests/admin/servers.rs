@@ -44,6 +44,7 @@ async fn servers_are_listed_and_shown() {
                   "wall": "isolate"
                 },
                 "pending": false,
+                "proposed_by": null,
                 "publishers": [],
                 "server": "prices",
                 "size": 48

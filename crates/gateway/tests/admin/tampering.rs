@@ -240,9 +240,16 @@ async fn a_second_key_agrees() {
         let stage = Stage::new().await;
         let patch = json!({ "approval": true });
         assert_eq!(stage.ask(&stage.acme.admin, "PATCH", "/admin/v1/tenants/acme", Some(patch)).await.status, 200);
-        // Without a difference there is nothing to agree to.
-        assert_eq!(stage.upload(&stage.acme.deploy, &stage.draft("prices", "// same", "")).await.status, 201);
         let before = current(&stage);
+        // Other code that shows the same waits as well, and so does the first deployment of a server.
+        for (server, source) in [("prices", "// same"), ("new", "// first")] {
+            let made = stage.upload(&stage.acme.deploy, &stage.draft(server, source, "")).await;
+            assert_eq!((made.status.as_u16(), &made.json()["pending"]), (202, &json!(true)), "{server}");
+        }
+        assert!(stage.registry.directory().server("acme", "new").unwrap().current.is_none());
+        assert_eq!(current(&stage), before);
+        let off = json!({ "approval": false });
+        assert_eq!(stage.ask(&stage.acme.admin, "PATCH", "/admin/v1/tenants/acme", Some(off)).await.status, 403);
         let draft = stage.draft("prices", "// new", "[limits]\ncpu_ms = 60");
         let made = stage.upload(&stage.acme.deploy, &draft).await;
         assert_eq!((made.status.as_u16(), &made.json()["pending"]), (202, &json!(true)));
@@ -272,6 +279,42 @@ async fn a_second_key_agrees() {
         assert_eq!(current(&stage), id);
         assert!(stage.registry.bundle("acme", "prices", &id).is_ok());
         assert_eq!(approve(other, by(other)).await, "conflict");
+        // Back again is a change as well.
+        let path = format!("{PATH}/{before}/activate");
+        let back = stage.ask(author, "POST", &path, None).await;
+        assert_eq!(
+            (back.status.as_u16(), &back.json()["current"], &back.json()["pending"]),
+            (202, &json!(false), &json!(true))
+        );
+        assert_eq!(current(&stage), id);
+        // Taking away is not.
+        let path = "/admin/v1/tenants/acme/servers/prices/quarantine";
+        let held = stage.post(other, path, json!({ "reason": "it lies" })).await;
+        assert_eq!((held.status.as_u16(), &held.json()["quarantine"]), (200, &json!("it lies")));
+    })
+    .await;
+}
+
+/// An admin key makes another key, and agrees with that to what it proposed itself.
+#[tokio::test]
+async fn a_key_that_the_author_made_is_no_second_key() {
+    in_time(async {
+        let stage = Stage::new().await;
+        let patch = json!({ "approval": true });
+        assert_eq!(stage.ask(&stage.acme.admin, "PATCH", "/admin/v1/tenants/acme", Some(patch)).await.status, 200);
+        let made =
+            stage.post(&stage.acme.admin, "/admin/v1/tenants/acme/keys", json!({ "role": "deploy" })).await.json();
+        let own = made["token"].as_str().unwrap();
+        let draft = stage.draft("prices", "// new", "");
+        for (author, approver) in [(stage.acme.admin.as_str(), own), (own, stage.acme.admin.as_str())] {
+            let made = stage.upload(author, &draft).await;
+            assert_eq!(made.status.as_u16(), 202, "{}", made.text());
+            let id = made.json()["deployment"].as_str().unwrap().to_owned();
+            let seal = json!({ "seal": seal(&stage.registry, &draft.lock, approver).value() });
+            let seen = stage.post(approver, &format!("{PATH}/{id}/approve"), seal).await;
+            assert_eq!((seen.status.as_u16(), seen.code()), (403, "forbidden".to_owned()));
+            assert!(seen.text().contains("count as one"), "{}", seen.text());
+        }
     })
     .await;
 }

@@ -8,7 +8,7 @@ use crate::host::{Client, Tenant, host_actor, pools, start_with, tenant_at, test
 use egress::{Dev, Door, Settings as DoorSettings};
 use gateway::{Egress, Running, Settings};
 use policy::Boundary;
-use registry::Scope;
+use registry::{PolicyChange, Scope};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -38,7 +38,9 @@ async fn stage(per: &str) -> Stage {
         "client_id": "bulkhead", "scopes": ["read"], "per": per,
     });
     let secret = provider::Settings::default().client_secret.map(Into::into);
-    host.app.registry().set_provider(&host_actor(), "acme", "hub", settings, secret).unwrap();
+    let base = format!("http://127.0.0.1:{port}");
+    let allow = PolicyChange::allow(["s"], [base.as_str()]).unwrap();
+    host.app.registry().set_provider_with(&host_actor(), "acme", "hub", settings, secret, &allow).unwrap();
     let manifest = format!(
         "egress = [\"http://127.0.0.1:{port}\"]\nsecrets = [{{ name = \"HUB\", hosts = [\"http://127.0.0.1:{port}\"], \
          header = \"authorization\", format = \"Bearer {{}}\", connection = \"hub\" }}]"
@@ -57,6 +59,17 @@ impl Stage {
 
     fn whoami(&self) -> Value {
         json!({ "url": self.provider.url("/whoami") })
+    }
+}
+
+fn admin_key(expires_at: Option<u64>) -> registry::NewKey {
+    registry::NewKey {
+        tenant: Some("acme".to_owned()),
+        role: registry::Role::Admin,
+        name: String::new(),
+        scope: Scope::default(),
+        quota: registry::Quota::default(),
+        expires_at,
     }
 }
 
@@ -190,15 +203,7 @@ fn what_all_share_is_for_an_admin_to_connect() {
         let path = format!("{}/admin/v1/tenants/acme/providers/hub/connect", stage.tenant.base);
         let ask = |token: &str| ann.http.post(&path).bearer_auth(token).send();
         assert_eq!(ask(&stage.tenant.key).await.unwrap().status(), 403);
-        let new = registry::NewKey {
-            tenant: Some("acme".to_owned()),
-            role: registry::Role::Admin,
-            name: String::new(),
-            scope: Scope::default(),
-            quota: registry::Quota::default(),
-            expires_at: None,
-        };
-        let admin = stage.host.app.registry().create_key(&host_actor(), new).unwrap().1;
+        let admin = stage.host.app.registry().create_key(&host_actor(), admin_key(None)).unwrap().1;
         let answer: Value = ask(admin.expose()).await.unwrap().json().await.unwrap();
         let (back, cookie) = agree(answer["url"].as_str().unwrap(), "robot").await;
         assert_eq!(come_back(&back, &cookie).await.0, 200);
@@ -210,6 +215,73 @@ fn what_all_share_is_for_an_admin_to_connect() {
         let gone: Value = gone.json().await.unwrap();
         assert_eq!((&gone["revoked"], stage.provider.asked("revoke")), (&json!(true), 1));
         assert!(text(&call(&ann, "why", stage.whoami()).await).contains("not connected"));
+        stage.host.shutdown().await;
+    });
+}
+
+/// A server that the provider is not allowed for gets no token, and nobody is asked to connect.
+#[test]
+fn a_provider_is_for_the_servers_and_hosts_of_its_policy() {
+    test(async {
+        let stage = stage("tenant").await;
+        let registry = stage.host.app.registry();
+        registry.allow_provider(&host_actor(), "acme", "hub", &PolicyChange::deny(["s"])).unwrap();
+        let why = text(&call(&stage.somebody(), "why", stage.whoami()).await);
+        assert!(why.contains("not allowed") && why.contains("bulkhead provider allow acme/hub --for s --to"), "{why}");
+        let elsewhere = PolicyChange::allow(["s"], ["api.example.com"]).unwrap();
+        registry.allow_provider(&host_actor(), "acme", "hub", &elsewhere).unwrap();
+        let why = text(&call(&stage.somebody(), "why", stage.whoami()).await);
+        assert!(why.contains("not allowed") && !why.contains("not connected"), "{why}");
+        stage.host.shutdown().await;
+    });
+}
+
+/// Tokens do not outlive the key that they were given for: revoked, expired, or with its tenant.
+#[test]
+fn tokens_go_with_their_key_and_the_provider_is_told() {
+    test(async {
+        let stage = stage("user").await;
+        let registry = stage.host.app.registry();
+        let kept = || registry.connections("acme").map(|all| all.len()).unwrap_or_default();
+        let connect = async |client: &Client| {
+            let (to_open, _) = link(client, &stage).await;
+            let (back, cookie) = agree(&to_open, "ann").await;
+            assert_eq!(come_back(&back, &cookie).await.0, 200);
+        };
+        let made = registry.create_key(&host_actor(), admin_key(None)).unwrap().1;
+        let ann = stage.somebody();
+        let id = registry.keys(Some("acme"), None, 1, |_| true).unwrap().unwrap().remove(0).id;
+        connect(&ann).await;
+        // A link that was opened before the key ended.
+        let path = format!("{}/admin/v1/tenants/acme/providers/hub/connect", stage.tenant.base);
+        let asked = ann.http.post(&path).header("authorization", ann.headers["authorization"].clone()).send().await;
+        let asked: Value = asked.unwrap().json().await.unwrap();
+        let (late, cookie) = agree(asked["url"].as_str().unwrap(), "ann").await;
+        assert_eq!((kept(), stage.provider.asked("revoke")), (1, 0));
+        let path = format!("{}/admin/v1/tenants/acme/keys/{id}", stage.tenant.base);
+        let gone = ann.http.delete(&path).bearer_auth(made.expose()).send().await.unwrap();
+        assert_eq!(gone.status(), 204);
+        assert_eq!((kept(), stage.provider.asked("revoke")), (0, 1), "revoked");
+        assert_eq!(come_back(&late, &cookie).await.0, 404, "nobody is connected for a key that ended");
+        // A key that expires: the sweep comes by itself, later.
+        let soon = registry.create_key(&host_actor(), admin_key(Some(registry::now() + 8))).unwrap().1;
+        let mut bob = stage.tenant.at("s");
+        bob.set("authorization", &format!("Bearer {}", soon.expose()));
+        connect(&bob).await;
+        stage.host.app.sweep_connections().await;
+        assert_eq!(kept(), 1, "it still lives");
+        while registry.directory().keys.values().any(|key| key.expires_at.is_some_and(|at| at > registry::now())) {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        stage.host.app.sweep_connections().await;
+        assert_eq!((kept(), stage.provider.asked("revoke")), (0, 2), "expired");
+        // With the tenant.
+        connect(&stage.somebody()).await;
+        assert_eq!(kept(), 1);
+        let operator = std::fs::read_to_string(stage._dir.path().join("operator.key")).unwrap();
+        let path = format!("{}/admin/v1/tenants/acme", stage.tenant.base);
+        let gone = ann.http.delete(&path).bearer_auth(operator.trim()).send().await.unwrap();
+        assert_eq!((gone.status().as_u16(), stage.provider.asked("revoke")), (204, 3));
         stage.host.shutdown().await;
     });
 }

@@ -6,8 +6,9 @@ use base64::Engine;
 use egress::{Dev, Door, Settings as DoorSettings};
 use futures_util::future::BoxFuture;
 use gateway::observe::{TraceSettings, Traces};
-use gateway::{Egress, Settings};
+use gateway::{Egress, Running, Settings};
 use policy::Boundary;
+use registry::PolicyChange;
 use secrecy::SecretString;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -24,6 +25,12 @@ fn bound(port: u16, place: &str) -> String {
     format!(
         "egress = [\"http://127.0.0.1:{port}\"]\nsecrets = [{{ name = \"TOKEN\", hosts = [\"http://127.0.0.1:{port}\"], {place} }}]"
     )
+}
+
+/// Sets `TOKEN` for all servers of a tenant, and for one host.
+fn set(host: &Running, tenant: &str, value: &str, to: &str) {
+    let change = PolicyChange::allow(["*"], [to]).unwrap();
+    host.app.registry().set_secret_with(&host_actor(), tenant, "TOKEN", value.into(), &change).unwrap();
 }
 
 #[test]
@@ -43,7 +50,7 @@ fn a_secret_goes_where_it_is_bound_and_comes_back_masked() {
         let why = text(&call(&client, "why", json!({ "url": base })).await);
         assert!(why.contains("`TOKEN`") && why.contains("not set"), "{why}");
         assert_eq!(seen.lock().unwrap().len(), 0);
-        host.app.registry().set_secret(&host_actor(), "acme", "TOKEN", VALUE.into()).unwrap();
+        set(&host, "acme", VALUE, &base);
         let got = call(&client, "ask", json!({ "url": format!("{base}/a") })).await;
         let request = seen.lock().unwrap().pop().unwrap();
         assert!(request.contains(&format!("authorization: Bearer {VALUE}\r\n")), "{request}");
@@ -95,6 +102,48 @@ fn a_secret_goes_where_it_is_bound_and_comes_back_masked() {
     });
 }
 
+/// A deploy key binds a secret of its tenant to a host of its own: it gets nothing there.
+#[test]
+fn a_secret_goes_to_no_server_and_no_host_that_its_policy_does_not_name() {
+    test(async {
+        let (seen, port) = upstream().await;
+        let (stolen, evil) = upstream().await;
+        let door: Door<Dev> = Door::dev(vec![port, evil], DoorSettings::default()).unwrap();
+        let open: Egress = Arc::new(door);
+        let dir = tempfile::tempdir().unwrap();
+        let host = start_with(dir.path(), Settings::default(), pools().await, Some(open)).await;
+        let tenant = tenant_at(&host, "acme");
+        let registry = host.app.registry();
+        let (good, bad) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{evil}"));
+        let allow = |server: &str| {
+            let change = PolicyChange::allow([server], [good.as_str()]).unwrap();
+            registry.set_secret_with(&host_actor(), "acme", "TOKEN", VALUE.into(), &change).unwrap();
+        };
+        allow("prices");
+        // They are current, as if the host had not looked when they were deployed.
+        for (server, port) in [("prices", port), ("thief", port), ("prices-evil", evil)] {
+            tenant.deploy_with(server, Boundary::Call, SOURCE, &bound(port, "header = \"x-key\"")).await;
+        }
+        allow("prices-evil");
+        call(&tenant.at("prices"), "ask", json!({ "url": good })).await;
+        assert!(seen.lock().unwrap().pop().unwrap().contains(VALUE));
+        for (server, url) in [("thief", &good), ("prices-evil", &bad)] {
+            let why = text(&call(&tenant.at(server), "why", json!({ "url": url })).await);
+            let command = format!("bulkhead secret allow acme TOKEN --for {server}");
+            for part in ["`TOKEN`", &format!("`{server}`"), url, &command] {
+                assert!(why.contains(part), "{part}: {why}");
+            }
+        }
+        assert_eq!((seen.lock().unwrap().len(), stolen.lock().unwrap().len()), (0, 0), "nothing left");
+        // What is taken from a server is taken at once.
+        registry.allow_secret(&host_actor(), "acme", "TOKEN", &PolicyChange::deny(["prices"])).unwrap();
+        let why = text(&call(&tenant.at("prices"), "why", json!({ "url": good })).await);
+        assert!(why.contains("not allowed"), "{why}");
+        assert_eq!(seen.lock().unwrap().len(), 0);
+        host.shutdown().await;
+    });
+}
+
 /// Another tenant's secret of the same name is another secret.
 #[test]
 fn tenants_do_not_share_secrets() {
@@ -112,7 +161,7 @@ fn tenants_do_not_share_secrets() {
         }
         for name in ["acme", "globex"] {
             let value = format!("the secret of {name}");
-            host.app.registry().set_secret(&host_actor(), name, "TOKEN", value.into()).unwrap();
+            set(&host, name, &value, &base);
         }
         for tenant in &tenants[..2] {
             call(&tenant.at("s"), "ask", json!({ "url": base })).await;
@@ -160,7 +209,9 @@ fn what_was_stored_upstream_is_masked_and_counted() {
             assert_eq!((&receipt["masked"], &receipt["credentials"]), (&json!(2), &credentials), "{receipt}");
         }
         let operator = std::fs::read_to_string(dir.path().join("operator.key")).unwrap().trim().to_owned();
-        for (path, has) in [("/metrics", "bulkhead_egress_masked_total 4"), ("/admin/v1/tenants/acme/calls", "\"masked\":2")] {
+        for (path, has) in
+            [("/metrics", "bulkhead_egress_masked_total 4"), ("/admin/v1/tenants/acme/calls", "\"masked\":2")]
+        {
             let asked = client.http.get(format!("{}{path}", tenant.base)).bearer_auth(&operator).send().await.unwrap();
             let said = asked.text().await.unwrap();
             assert!(said.contains(has), "{path}: {said}");
@@ -317,7 +368,15 @@ async fn collector() -> (Arc<Mutex<Vec<u8>>>, Traces) {
 struct OneSecret;
 
 impl egress::Secrets for OneSecret {
-    fn get<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, egress::Denied>> {
+    fn get<'a>(
+        &'a self,
+        name: &'a str,
+        _: &'a egress::Origin,
+    ) -> BoxFuture<'a, Result<Option<SecretString>, egress::Denied>> {
+        self.known(name)
+    }
+
+    fn known<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, egress::Denied>> {
         Box::pin(std::future::ready(Ok(Some(VALUE.into()))))
     }
 }
@@ -377,7 +436,7 @@ fn a_secret_is_nowhere_but_in_its_request() {
         let tenant = tenant_at(&host, "acme");
         let recording = registry::TenantPatch { recording: Some(true), ..Default::default() };
         host.app.registry().update_tenant(&host_actor(), "acme", recording).unwrap();
-        host.app.registry().set_secret(&host_actor(), "acme", "TOKEN", VALUE.into()).unwrap();
+        set(&host, "acme", VALUE, &format!("http://127.0.0.1:{port}"));
         let source = r#"export default { tools: {
             keep: { run: async ({ url, init }, ctx) => {
                 const response = await fetch(url, init);

@@ -54,7 +54,7 @@ fn a_token_calls_what_it_is_for_and_goes_no_further() {
         assert!(!text.contains(&good[..20]) && !text.contains("ann"), "the code sees neither: {text}");
         let filter = CallFilter { limit: 1, ..CallFilter::default() };
         let line = running.app.registry().audit().recent(&filter).unwrap().calls.remove(0);
-        assert_eq!((line.caller.as_str(), line.outcome.as_str()), ("oauth:ann", "ok"));
+        assert_eq!((line.caller.as_str(), line.outcome.as_str()), (format!("oauth:{}#ann", issuer.url).as_str(), "ok"));
 
         let elsewhere = format!("{base}/acme/other/mcp");
         for (bad, status) in [

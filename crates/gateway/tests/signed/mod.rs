@@ -59,7 +59,6 @@ impl Draft {
             lock: self.lock,
             files: self.files.into_iter().map(|(path, text)| (path, Bytes::from(text))).collect(),
             surface: RawValue::from_string(self.surface).unwrap(),
-            pending: false,
         }
     }
 }

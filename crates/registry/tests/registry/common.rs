@@ -78,7 +78,7 @@ pub fn sealed(
     let mut seal = Seal::new(&lock);
     seal.authenticate(key.parse().unwrap(), &MacKey::from_token(token));
     let surface = RawValue::from_string(SURFACE.to_owned()).unwrap();
-    NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer: None, surface, pending: false }
+    NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer: None, surface }
 }
 
 pub fn deploy(registry: &Registry, tenant: &str, server: &str, source: &str) -> Result<Arc<Deployment>, RegistryError> {

@@ -206,7 +206,7 @@ fn bad_providers_and_connections_are_refused() {
     for (subject, text, expires_at) in [
         ("", "{}", None),
         ("a\nb", "{}", None),
-        (&*"s".repeat(513), "{}", None),
+        (&*"s".repeat(1025), "{}", None),
         ("ann", "no JSON", None),
         ("ann", "[]", None),
         ("ann", "{", None),
@@ -263,8 +263,8 @@ fn the_audit_log_says_what_was_done_and_nothing_of_the_values() {
     assert_eq!(
         serde_json::Value::from(lines),
         json!([
-            ["acme", "secret.set", "API_TOKEN", { "version": 1 }],
-            ["acme", "provider.set", "github", { "version": 1, "confidential": true }],
+            ["acme", "secret.set", "API_TOKEN", { "version": 1, "policy": {} }],
+            ["acme", "provider.set", "github", { "version": 1, "confidential": true, "policy": {} }],
             ["acme", "connection.set", "github", { "subject": "ann", "expires_at": 5000 }],
             ["acme", "secret.rotate", "acme", { "key_version": 2 }],
             [null, "master_key.rotate", master(2).id(), { "instead_of": master(1).id(), "tenants": 1 }],

@@ -31,7 +31,7 @@ pub fn set(registry: &Registry, tenant: &str, name: &str, text: &str) {
 
 /// What a secret is, or the code of the error.
 pub fn get(registry: &Registry, tenant: &str, name: &str) -> Result<Option<String>, &'static str> {
-    let text = |secret: SecretString| secret.expose_secret().to_owned();
+    let text = |secret: registry::Secret| secret.value.expose_secret().to_owned();
     registry.secret(tenant, name).map(|secret| secret.map(text)).map_err(|error| error.code())
 }
 

@@ -35,7 +35,8 @@ impl Deployments {
             if self.json {
                 return Ok(print_value(&json!({ "deployments": deployments })));
             }
-            let mut table = Table::new(&["", "deployment", "deployed", "by", "wall", "boundary", "bytes"]);
+            let mut table =
+                Table::new(&["", "deployment", "deployed", "by", "proposed by", "wall", "boundary", "bytes"]);
             for entry in &deployments {
                 let mark = match (&entry["current"], &entry["pending"]) {
                     (Value::Bool(true), _) => "*",
@@ -48,6 +49,7 @@ impl Deployments {
                     field(entry, "id"),
                     when(entry, "created_at"),
                     field(entry, "created_by"),
+                    field(entry, "proposed_by"),
                     field(manifest, "wall"),
                     field(manifest, "boundary"),
                     field(entry, "size"),
@@ -59,6 +61,8 @@ impl Deployments {
 }
 
 /// Make an earlier deployment current again: the one before the current one, or the one named.
+///
+/// With `--approval on` for the tenant it waits for a second key (`bulkhead approve`).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead rollback acme/prices\n  \
@@ -91,6 +95,10 @@ impl Rollback {
         let Place { tenant, server } = &self.server;
         let path = ["tenants", tenant, "servers", server, "deployments", &id, "activate"];
         let answer = client.answer(client.admin(Method::POST, &path, &[])).await?;
+        let active: Value = client.read(&answer)?;
+        if active["pending"] == true {
+            return Err(super::waits(&self.server, &id));
+        }
         if self.json {
             return Ok(print_answer(&answer));
         }
@@ -101,9 +109,11 @@ impl Rollback {
 
 /// Agree to a deployment that waits for it.
 ///
-/// Where a tenant asks for it (`bulkhead tenant set acme --approval on`), a deployment that changes what its server shows
-/// or may use waits until somebody with another key agreed. `bulkhead deployments` marks it with `?`. The differences are
-/// shown; without --yes nothing else happens.
+/// Where a tenant asks for it (`bulkhead tenant set acme --approval on`), every change of what a server runs waits until
+/// somebody with another key agreed: a first deployment, a new one, a rollback, the end of a quarantine. `bulkhead
+/// deployments` marks it with `?`. The differences are shown; without --yes nothing else happens.
+///
+/// A key, the keys made with it, and the keys made with those count as one: the second key is none of them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead approve acme/prices DEPLOYMENT\n  \
@@ -142,7 +152,12 @@ impl Approve {
         }
         if !self.yes {
             let hint = "`--yes` agrees to what was shown".to_owned();
-            let message = format!("{} differences, and nobody agreed to them yet", changes.len());
+            let what = match (next.lock(), changes.len()) {
+                (None, _) => "it is the first deployment of this server".to_owned(),
+                (Some(_), 0) => "its code may differ, and nothing that it shows or may use does".to_owned(),
+                (Some(_), count) => format!("{count} differences"),
+            };
+            let message = format!("{what}; nobody agreed to that yet");
             return Err(ClientError::refused("approval_needed", message, Some(hint)));
         }
         let Place { tenant, server } = &self.server;

@@ -128,12 +128,7 @@ impl Deploy {
             };
             package.keep(lock, seal)?;
             if made.pending {
-                let hint = format!("with another key: bulkhead approve {place} {}", made.deployment);
-                let message = format!("deployment {} waits for somebody to agree", made.deployment);
-                return Err(ClientError::refused("approval_needed", message, Some(hint)));
-            }
-            if !package.manifest.secrets.is_empty() && !self.json {
-                tell_missing(client, &place, &package).await;
+                return Err(waits(&place, &made.deployment));
             }
             if matches!(package.code, Code::Program(_)) && package.manifest.egress.is_empty() && !self.json {
                 talk(
@@ -211,14 +206,11 @@ impl Deploy {
     }
 }
 
-/// Says which secrets the server needs that nobody has set. Not worth an error: it is deployed.
-async fn tell_missing(client: &Client, place: &Place, package: &Package) {
-    let Ok(answer) = client.get(&["tenants", &place.tenant, "secrets"]).await else { return };
-    let Ok(list) = client.read::<Value>(&answer) else { return };
-    let missing = list["missing"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    for name in missing.filter(|name| package.manifest.secrets.iter().any(|binding| binding.name.as_str() == *name)) {
-        talk(&format!("`{name}` is not set yet: bulkhead secret set {} {name}", place.tenant));
-    }
+/// What is said of a deployment that a second key has to agree to.
+pub fn waits(place: &Place, deployment: &str) -> ClientError {
+    let hint = format!("with another key: bulkhead approve {place} {deployment}");
+    let message = format!("deployment {deployment} waits for somebody to agree");
+    ClientError::refused("approval_needed", message, Some(hint))
 }
 
 #[derive(Deserialize)]

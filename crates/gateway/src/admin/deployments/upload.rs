@@ -149,9 +149,7 @@ pub fn fits(registry: &Registry, tenant: &str, upload: Upload) -> Result<Result<
         let hint = "look at the differences, and sign them: `bulkhead deploy --accept-surface`";
         return Ok(Err(error.hint(hint).changes(&changes)));
     }
-    let approval = registry.directory().tenants.get(tenant).is_some_and(|tenant| tenant.approval);
-    let pending = approval && !changes.is_empty();
     let (surface, layer) = (Box::<RawValue>::default(), lock.layer());
-    let new = NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer, surface, pending };
+    let new = NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer, surface };
     Ok(Ok(Accepted::New { id, new: Box::new(new) }))
 }

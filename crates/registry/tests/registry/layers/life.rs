@@ -186,7 +186,9 @@ fn old_deployments_make_room_for_layers() {
     database.execute("UPDATE layers SET size = size + (1 << 30)", []).unwrap();
     database.execute("UPDATE deployments SET size = size + (1 << 30)", []).unwrap();
     let new = program(registry, "acme", "time", &packages[4].0, "y");
-    registry.deploy(&actor(), NewDeployment { pending: true, ..new }).unwrap();
+    let approval = registry::TenantPatch { approval: Some(true), ..Default::default() };
+    registry.update_tenant(&actor(), "acme", approval).unwrap();
+    assert!(registry.deploy(&actor(), new).unwrap().pending);
     let left: Vec<_> = registry.deployments("acme", "time").unwrap().into_iter().map(|each| each.id).collect();
     assert!(left.contains(&ids[6]) && !left.contains(&ids[7]), "{left:?}");
     registry.bundle("acme", "time", &ids[6]).unwrap();

@@ -96,7 +96,7 @@ fn program(registry: &Registry, tenant: &str, server: &str, layer: &Layer, mark:
     seal.authenticate(key.id.parse().unwrap(), &MacKey::from_token(token.expose()));
     let surface = RawValue::from_string(SURFACE.to_owned()).unwrap();
     let layer = Some(layer.digest());
-    NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer, surface, pending: false }
+    NewDeployment { tenant: tenant.to_owned(), lock, seal, files, layer, surface }
 }
 
 fn deploy(
