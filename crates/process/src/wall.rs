@@ -99,7 +99,8 @@ impl Seed for ProcessSeed {
 
     fn grow(&self, growth: Growth) -> Future<'_, Result<Arc<dyn Compartment>, Failure>> {
         Box::pin(async move {
-            let instance = self.warm.take().await?;
+            let need = if growth == Growth::Spare { Need::Later } else { Need::Now };
+            let instance = self.warm.take(need).await?;
             let limits = self.warm.limits().clone();
             Ok(match growth {
                 Growth::OneCall | Growth::Spare => Arc::new(OneCall::new(instance, limits)) as Arc<dyn Compartment>,

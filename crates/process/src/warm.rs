@@ -105,7 +105,7 @@ impl Warm {
     }
 
     /// One that waits, or one that is started now.
-    pub(crate) async fn take(self: &Arc<Warm>) -> Result<Instance, Failure> {
+    pub(crate) async fn take(self: &Arc<Warm>, need: Need) -> Result<Instance, Failure> {
         let ready = {
             let mut state = self.state();
             self.drop_old(&mut state);
@@ -120,7 +120,7 @@ impl Warm {
         self.replace();
         match ready {
             Some(ready) => Ok(ready.instance),
-            None => self.start(Need::Now).await,
+            None => self.start(need).await,
         }
     }
 
