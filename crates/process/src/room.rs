@@ -64,6 +64,19 @@ enum Stage {
     Busy,
 }
 
+struct Levels<'a> {
+    held: HashMap<&'a str, u64>,
+    weights: &'a HashMap<String, u32>,
+}
+
+impl Levels<'_> {
+    /// What a tenant would hold for its weight with so much more.
+    fn of(&self, tenant: &str, more: u64) -> f64 {
+        let held = self.held.get(tenant).copied().unwrap_or(0).saturating_add(more);
+        held as f64 / f64::from(self.weights.get(tenant).copied().unwrap_or(1))
+    }
+}
+
 struct Claim {
     bytes: u64,
     asked: Instant,
@@ -144,19 +157,25 @@ impl State {
         self.holds.values().map(|hold| hold.bytes).sum()
     }
 
-    /// What a tenant would hold for its weight with so much more. What is about to leave is not held any more.
-    fn level(&self, tenant: &str, more: u64) -> f64 {
-        let held = self.holds.values().filter(|hold| &*hold.tenant == tenant && !hold.leaving);
-        let held: u64 = held.map(|hold| hold.bytes).sum();
-        (held.saturating_add(more)) as f64 / f64::from(self.weights.get(tenant).copied().unwrap_or(1))
+    /// What each tenant holds. What is about to leave is not held any more.
+    fn levels(&self) -> Levels<'_> {
+        let mut held = HashMap::new();
+        for hold in self.holds.values().filter(|hold| !hold.leaving) {
+            *held.entry(&*hold.tenant).or_default() += hold.bytes;
+        }
+        Levels { held, weights: &self.weights }
     }
 
     /// What this tenant may not take because others claim it, who hold less for their weight.
     fn claimed(&mut self, tenant: &str, bytes: u64, need: Need) -> u64 {
         self.claims.retain(|_, claim| claim.asked.elapsed() < CLAIM);
-        let own = self.level(tenant, bytes);
+        if self.claims.is_empty() {
+            return 0;
+        }
+        let levels = self.levels();
+        let own = levels.of(tenant, bytes);
         let before = |(claimant, claim): &(&Arc<str>, &Claim)| {
-            &***claimant != tenant && (need == Need::Later || self.level(claimant, claim.bytes) < own)
+            &***claimant != tenant && (need == Need::Later || levels.of(claimant, claim.bytes) < own)
         };
         self.claims.iter().filter(before).map(|(_, claim)| claim.bytes).sum()
     }
@@ -181,18 +200,19 @@ impl State {
 
     /// The earlier stage goes first, then the tenant that holds most for its weight, then what was used longest ago.
     fn victim(&self, tenant: &str, bytes: u64) -> Option<u64> {
-        let own = self.level(tenant, bytes);
+        let levels = self.levels();
+        let own = levels.of(tenant, bytes);
         let gives_way = |hold: &Hold| match hold.stage {
             _ if hold.leaving => false,
             Stage::Spare => true,
             _ if &*hold.tenant == tenant => false,
             // Between equals whoever wants it now has it.
-            Stage::Idle => self.level(&hold.tenant, 0) >= own,
-            Stage::Starting | Stage::Busy => self.level(&hold.tenant, 0) > own,
+            Stage::Idle => levels.of(&hold.tenant, 0) >= own,
+            Stage::Starting | Stage::Busy => levels.of(&hold.tenant, 0) > own,
         };
         let (mut found, mut rank) = (None, None);
         for (number, hold) in self.holds.iter().filter(|(_, hold)| gives_way(hold)) {
-            let this = (hold.stage, -self.level(&hold.tenant, 0), hold.since);
+            let this = (hold.stage, -levels.of(&hold.tenant, 0), hold.since);
             if rank.is_none_or(|rank| this < rank) {
                 (found, rank) = (Some(*number), Some(this));
             }
