@@ -9,7 +9,7 @@ use crate::toolchain::{self, Found};
 use egress::Origin;
 use jail::cgroup::Manager;
 use jail::namespaces::NOBODY;
-use jail::program::{Bounds, Child, Content, Mount, Tree};
+use jail::program::{Bounds, Child, Content, Meter, Mount, Tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,7 +204,7 @@ async fn attend(mut child: Child, stage: &Path) -> Result<(End, String, String),
             () = tokio::time::sleep_until(deadline) => {
                 break Some(format!("it took longer than {} s", PATIENCE.as_secs()));
             }
-            _ = look.tick() => if child.memory() > MEMORY {
+            _ = look.tick() => if is_too_large(child.meter().cloned()).await {
                 break Some(format!("the installer needs more than {} MB of memory", MEMORY >> 20));
             },
             _ = look_at_disk.tick() => {
@@ -221,6 +221,12 @@ async fn attend(mut child: Child, stage: &Path) -> Result<(End, String, String),
     let exit = child.wait()?;
     let end = killed.map_or(End::Exited(exit.code), End::Killed);
     Ok((end, output.await.unwrap_or_default(), errors.await.unwrap_or_default()))
+}
+
+/// Read on another thread: how long that takes is decided by what runs in there.
+async fn is_too_large(meter: Option<Meter>) -> bool {
+    let read = tokio::task::spawn_blocking(move || meter.and_then(|meter| meter.read()));
+    read.await.ok().flatten().is_some_and(|usage| usage.memory_bytes > MEMORY)
 }
 
 /// Calls this when the program and all that it started are gone.

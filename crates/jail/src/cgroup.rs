@@ -14,6 +14,7 @@ use std::io;
 
 use serde::Serialize;
 
+pub(crate) use group::Clock;
 pub use group::Group;
 use owner::Owner;
 use place::Place;

@@ -28,8 +28,8 @@
 //! - `/proc/self/mountinfo` tells the paths of the host's folders that are mounted.
 //! - Before Linux has landlock's ninth interface, a socket with a path in a folder that is mounted can be connected to.
 //! - A file that is [`Content::Hidden`] shows again when somebody on the host puts another one in its place.
-//! - Without a control group the kernel's own memory, such as full sockets, counts nowhere; nor does the CPU time of
-//!   children whose parent ignores their end.
+//! - Without a control group not all of the kernel's own memory counts: page tables and full sockets do, the lists of what
+//!   is mapped and of open files do not. The CPU time of children whose parent ignores their end is partly estimated.
 
 mod ballast;
 mod child;
@@ -37,9 +37,12 @@ mod fresh;
 mod furnish;
 mod init;
 mod inside;
+mod meter;
 mod network;
 mod piece;
+mod sockets;
 mod system;
+mod tally;
 mod tree;
 mod usage;
 
@@ -49,6 +52,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 pub use child::{Child, End, Sockets};
+pub use meter::Meter;
 pub use system::system;
 pub use tree::{Bounds, Held, Holder, Tree};
 pub use usage::Usage;

@@ -24,7 +24,7 @@ pub(crate) struct OneCall {
 impl OneCall {
     pub(crate) fn new(instance: Instance, limits: Limits) -> OneCall {
         let process = instance.peer.process();
-        let before = process.usage().unwrap_or_default().cpu;
+        let before = process.last().unwrap_or_default().cpu;
         OneCall { instance: Mutex::new(Some(instance)), process, before, limits }
     }
 }
@@ -46,7 +46,7 @@ impl Compartment for OneCall {
     }
 
     fn cpu_time(&self) -> Option<Duration> {
-        self.process.usage().map(|used| used.cpu.saturating_sub(self.before))
+        self.process.new_cpu().map(|cpu| cpu.saturating_sub(self.before))
     }
 }
 
@@ -63,6 +63,10 @@ impl Compartment for ManyCalls {
 
     fn alive(&self) -> bool {
         self.instance.peer.alive()
+    }
+
+    fn ended(&self) -> Option<Code> {
+        self.instance.peer.gave_way().then_some(Code::Busy)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::driver::{Answer, Driver, NewCall, Peer};
 use crate::launch::{Launcher, unavailable};
-use crate::memory::Share;
 use crate::peer::greet::greet;
 use crate::peer::offer::{Offered, list};
+use crate::room::Need;
 use sandbox::{Code, Failure};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,17 +14,16 @@ pub(crate) struct Instance {
     pub(crate) peer: Peer,
     pub(crate) offered: Offered,
     pub(crate) born: Instant,
-    /// What it may use of the memory that all programs have together.
-    _memory: Share,
 }
 
 impl Instance {
     /// Starts one under the limits of initialisation, and holds what it shows against what was agreed.
-    pub(crate) async fn start(launcher: &Launcher) -> Result<Instance, Failure> {
+    pub(crate) async fn start(launcher: &Launcher, need: Need) -> Result<Instance, Failure> {
         let (limits, shows) = (launcher.limits(), launcher.shows());
-        let memory = launcher.ground.memory.take(limits.memory_mb << 20).ok_or_else(full)?;
+        let tenant = &launcher.deployment.tenant;
+        let place = launcher.ground.room.enter(tenant, limits.memory_mb << 20, need).await.ok_or_else(full)?;
         let started = launcher.launch().await?;
-        let peer = Driver::start(started, limits.clone(), shows.clone())
+        let peer = Driver::start(started, limits.clone(), shows.clone(), place)
             .map_err(|error| unavailable(&format!("the proxy of a program cannot be served: {error}")))?;
         let introduced = peer.during(NewCall::initialisation(limits.clone()), |call| introduce(&peer, call)).await;
         let offered = match introduced {
@@ -33,12 +32,14 @@ impl Instance {
         };
         shows.check(&offered.surface)?;
         peer.process().settle(limits.cpu_percent)?;
-        Ok(Instance { peer, offered, born: Instant::now(), _memory: memory })
+        Ok(Instance { peer, offered, born: Instant::now() })
     }
 }
 
 fn full() -> Failure {
-    Failure::new(Code::Busy, "the programs of this host have all the memory that they may have; try again")
+    let why = "the programs on this host use all of their memory (`memory_mb` of `[process]`), and none of them has to \
+               give way to this tenant; try again later, or end sessions that are not needed";
+    Failure::new(Code::Busy, why)
 }
 
 /// How often lists may change while a server gets ready: many register some tools only when they know their client.

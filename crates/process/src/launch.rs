@@ -1,9 +1,10 @@
 //! From a deployment to a program in its jail.
 
-use crate::driver::{Pipes, Process, Started, Used};
+use crate::driver::{Measured, Pipes, Process, Started, Used};
+use crate::gauge::Gauge;
 use crate::http::Bridge;
-use crate::memory::Memory;
 use crate::peer::offer::SURFACE_BYTES;
+use crate::room::Room;
 use crate::settings::{Network, ProcessSettings};
 use crate::verdict::Ended;
 use jail::cgroup::{Group, Manager};
@@ -45,7 +46,7 @@ pub(crate) struct Ground {
     pub(crate) settings: ProcessSettings,
     pub(crate) groups: Option<Manager>,
     /// What all programs may use together.
-    pub(crate) memory: Memory,
+    pub(crate) room: Arc<Room>,
     /// The system that programs see, read once.
     pub(crate) system: Vec<Mount>,
     pub(crate) _anchor: Option<Group>,
@@ -75,7 +76,10 @@ impl Launcher {
         let longest = usize::try_from(self.limits().result_kb * 1024).unwrap_or(usize::MAX).max(SURFACE_BYTES);
         let pipes = pipes(&mut child, self.speaks(), longest.saturating_add(64 << 10));
         let pipes = pipes.map_err(|error| unavailable(&format!("the pipes of a program cannot be used: {error}")))?;
-        Ok(Started { pipes, listener: child.take_listener(), process: Arc::new(Jailed::new(child)) })
+        let listener = child.take_listener();
+        let process = Jailed::new(child, self.limits().memory_mb << 20);
+        let process = process.map_err(|error| unavailable(&format!("a program cannot be measured: {error}")))?;
+        Ok(Started { pipes, listener, process: Arc::new(process) })
     }
 
     fn speaks(&self) -> &Speaks {
@@ -217,14 +221,17 @@ fn pipes(child: &mut Child, speaks: &Speaks, longest: usize) -> std::io::Result<
 struct Jailed {
     /// None once it is being ended.
     child: Mutex<Option<Child>>,
-    /// The kernel sees to its memory.
-    memory_held: bool,
+    gauge: Gauge,
+    /// What it may hold, unless the kernel sees to that.
+    most: Option<u64>,
 }
 
 impl Jailed {
-    fn new(child: Child) -> Jailed {
-        let memory_held = child.held().is_some_and(|held| held.memory == Holder::Group);
-        Jailed { child: Mutex::new(Some(child)), memory_held }
+    fn new(child: Child, memory_bytes: u64) -> std::io::Result<Jailed> {
+        let held = child.held().is_some_and(|held| held.memory == Holder::Group);
+        let meter = child.meter().ok_or(std::io::ErrorKind::BrokenPipe)?.clone();
+        let gauge = Gauge::start(meter)?;
+        Ok(Jailed { child: Mutex::new(Some(child)), gauge, most: (!held).then_some(memory_bytes) })
     }
 
     fn child(&self) -> MutexGuard<'_, Option<Child>> {
@@ -233,14 +240,16 @@ impl Jailed {
 }
 
 impl Process for Jailed {
-    fn usage(&self) -> Option<Used> {
-        let used = self.child().as_ref()?.usage()?;
-        Some(Used { cpu: used.cpu, memory: used.memory_bytes })
+    fn measure(&self) -> Future<'static, Measured> {
+        self.gauge.measure(self.most)
     }
 
-    fn holds_more_than(&self, bytes: u64) -> bool {
-        let closely = || self.child().as_ref().and_then(Child::proportional_memory);
-        !self.memory_held && closely().is_some_and(|memory| memory > bytes)
+    fn last(&self) -> Option<Used> {
+        self.gauge.last()
+    }
+
+    fn new_cpu(&self) -> Option<Duration> {
+        self.gauge.new_cpu()
     }
 
     fn settle(&self, cpu_percent: u64) -> Result<(), Failure> {

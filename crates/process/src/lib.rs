@@ -7,11 +7,15 @@
 
 mod compartment;
 mod driver;
+#[doc(hidden)]
+pub mod fuzzing;
+mod gauge;
 mod http;
 mod instance;
 mod launch;
 mod memory;
 mod peer;
+mod room;
 mod rounds;
 mod settings;
 mod tail;

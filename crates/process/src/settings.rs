@@ -10,6 +10,8 @@ pub struct ProcessSettings {
     /// Folders of the host with more programs, beside `/usr`: each is seen inside at its own path, read-only, and the
     /// `bin` in it is searched for programs.
     pub toolchains: Vec<PathBuf>,
+    /// Whether programs are put into control groups where this host has them. Without, the host measures and kills.
+    pub groups: bool,
     /// What programs with a network find it by. Without one, none of those starts.
     pub network: Option<Network>,
     /// Memory of all programs together, counted by what each may use. Beyond that none starts.
@@ -39,6 +41,7 @@ impl Default for ProcessSettings {
     fn default() -> ProcessSettings {
         ProcessSettings {
             toolchains: Vec::new(),
+            groups: true,
             network: None,
             memory_mb: jail::limits::memory_for_guests_mb(),
             warm_mb: 1024,

@@ -11,6 +11,8 @@ pub(crate) enum Cause {
     Closed,
     /// Nobody wants it any more, or it ended for somebody else's call.
     Unwanted,
+    /// It gave way to another tenant.
+    GaveWay,
     /// It computes without end while nobody calls it.
     Restless,
     /// It spoke nonsense.
@@ -49,7 +51,12 @@ pub(crate) fn verdict(
     match cause {
         Cause::Drift(failure) => failure.clone(),
         Cause::Limit(code) | Cause::Spoke { code, .. } => Failure::of_end(*code, limits, during),
-        Cause::Unwanted | Cause::Restless => Failure::of_end(Code::CompartmentLost, limits, during),
+        Cause::GaveWay if init => {
+            let message =
+                "the program was ended while it started, because another tenant needs the memory; try again later";
+            Failure::new(Code::Busy, message)
+        }
+        Cause::Unwanted | Cause::GaveWay | Cause::Restless => Failure::of_end(Code::CompartmentLost, limits, during),
         Cause::Violation(how) if init => Failure::new(Code::InitFailed, format!("{how}{}", tail.shown())),
         Cause::Violation(how) => {
             let mut failure = Failure::of_end(Code::ProtocolViolation, limits, during);

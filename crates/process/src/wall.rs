@@ -3,7 +3,7 @@
 use crate::compartment::{ManyCalls, OneCall};
 use crate::instance::Instance;
 use crate::launch::{Ground, Launcher};
-use crate::memory::Memory;
+use crate::room::{Need, Room};
 use crate::settings::ProcessSettings;
 use crate::warm::{Budget, Warm};
 use jail::cgroup::{Availability, Group, Limits, Manager};
@@ -28,19 +28,11 @@ pub struct ProcessWall {
 
 impl ProcessWall {
     pub fn start(settings: ProcessSettings) -> Result<ProcessWall, WallError> {
-        let groups = match Manager::open().map_err(WallError::Groups)? {
-            Availability::Available(manager) => {
-                manager.sweep_stale().map_err(WallError::Groups)?;
-                let anchor = anchor(&manager).map_err(WallError::Groups)?;
-                Some((manager, anchor))
-            }
-            // The limits of each process hold, and the host looks at all of it and kills.
-            Availability::Unavailable { .. } => None,
-        };
+        let groups = if settings.groups { groups().map_err(WallError::Groups)? } else { None };
         let (groups, anchor) = groups.unzip();
         let system = jail::program::system(&settings.toolchains);
-        let (budget, memory) = (Arc::new(Budget::new(&settings)), Memory::new(settings.memory_mb << 20));
-        Ok(ProcessWall { ground: Arc::new(Ground { settings, groups, system, memory, _anchor: anchor }), budget })
+        let (budget, room) = (Arc::new(Budget::new(&settings)), Room::new(settings.memory_mb << 20));
+        Ok(ProcessWall { ground: Arc::new(Ground { settings, groups, system, room, _anchor: anchor }), budget })
     }
 
     /// What it runs with, for people.
@@ -52,6 +44,14 @@ impl ProcessWall {
         };
         format!("jails with seven namespaces, seccomp and landlock; {groups}")
     }
+}
+
+/// Where there are none, the limits of each process hold, and the host looks at all of it and kills.
+fn groups() -> Result<Option<(Manager, Group)>, jail::Error> {
+    let Availability::Available(manager) = Manager::open()? else { return Ok(None) };
+    manager.sweep_stale()?;
+    let anchor = anchor(&manager)?;
+    Ok(Some((manager, anchor)))
 }
 
 /// A group with nothing in it. Whoever removes the last group of a host removes the place of all with it, and a program
@@ -71,11 +71,15 @@ impl Wall for ProcessWall {
     fn plant(&self, deployment: Arc<Deployment>) -> Future<'_, Result<Arc<dyn Seed>, Failure>> {
         Box::pin(async move {
             let launcher = Launcher { ground: self.ground.clone(), deployment };
-            let first = Instance::start(&launcher).await?;
+            let first = Instance::start(&launcher, Need::Now).await?;
             let surface = first.offered.surface.clone();
             let warm = Warm::new(launcher, self.budget.clone(), first);
             Ok(Arc::new(ProcessSeed { surface, warm }) as Arc<dyn Seed>)
         })
+    }
+
+    fn set_weight(&self, tenant: &str, weight: u32) {
+        self.ground.room.set_weight(tenant, weight);
     }
 }
 
@@ -95,7 +99,8 @@ impl Seed for ProcessSeed {
 
     fn grow(&self, growth: Growth) -> Future<'_, Result<Arc<dyn Compartment>, Failure>> {
         Box::pin(async move {
-            let instance = self.warm.take().await?;
+            let need = if growth == Growth::Spare { Need::Later } else { Need::Now };
+            let instance = self.warm.take(need).await?;
             let limits = self.warm.limits().clone();
             Ok(match growth {
                 Growth::OneCall | Growth::Spare => Arc::new(OneCall::new(instance, limits)) as Arc<dyn Compartment>,

@@ -3,6 +3,7 @@
 use crate::instance::Instance;
 use crate::launch::Launcher;
 use crate::memory::{Memory, Share};
+use crate::room::Need;
 use crate::settings::ProcessSettings;
 use policy::{Boundary, Limits};
 use sandbox::{Code, Failure};
@@ -104,7 +105,7 @@ impl Warm {
     }
 
     /// One that waits, or one that is started now.
-    pub(crate) async fn take(self: &Arc<Warm>) -> Result<Instance, Failure> {
+    pub(crate) async fn take(self: &Arc<Warm>, need: Need) -> Result<Instance, Failure> {
         let ready = {
             let mut state = self.state();
             self.drop_old(&mut state);
@@ -119,7 +120,7 @@ impl Warm {
         self.replace();
         match ready {
             Some(ready) => Ok(ready.instance),
-            None => self.start().await,
+            None => self.start(need).await,
         }
     }
 
@@ -134,14 +135,14 @@ impl Warm {
         }
     }
 
-    async fn start(&self) -> Result<Instance, Failure> {
+    async fn start(&self, need: Need) -> Result<Instance, Failure> {
         if let Some(trouble) = &self.state().trouble
             && let Some(failure) = &trouble.failure
             && Instant::now() < trouble.until
         {
             return Err(failure.clone());
         }
-        let started = Instance::start(&self.launcher).await;
+        let started = Instance::start(&self.launcher, need).await;
         let mut state = self.state();
         match &started {
             Ok(instance) => {
@@ -168,7 +169,7 @@ impl Warm {
                 // Nobody closes it.
                 let _turn = budget.starts.acquire().await;
                 let Some(warm) = warm.upgrade() else { return };
-                let started = warm.start().await;
+                let started = warm.start(Need::Later).await;
                 let mut state = warm.state();
                 state.starting -= 1;
                 if let Ok(instance) = started {
@@ -181,11 +182,11 @@ impl Warm {
     /// Lets go of those that have ended, or have waited too long.
     fn drop_old(&self, state: &mut State) {
         let age = self.launcher.ground.settings.warm_age;
-        let before = state.waiting.len();
-        state.waiting.retain(|waiting| waiting.instance.peer.alive());
-        if state.waiting.len() < before {
+        // One that gave way to another tenant has done nothing wrong.
+        if state.waiting.iter().any(|waiting| !waiting.instance.peer.alive() && !waiting.instance.peer.gave_way()) {
             state.fail(None);
         }
+        state.waiting.retain(|waiting| waiting.instance.peer.alive());
         state.waiting.retain(|waiting| waiting.instance.born.elapsed() < age);
     }
 
@@ -214,7 +215,7 @@ impl State {
 }
 
 fn held(instance: &Instance) -> u64 {
-    instance.peer.process().usage().map_or(0, |used| used.memory)
+    instance.peer.process().last().map_or(0, |used| used.memory)
 }
 
 /// As long as there is a seed: keeps as many waiting as are wanted.

@@ -133,6 +133,9 @@ pub trait Wall: Send + Sync {
 
     /// Initialises the deployment behind the wall, under its initialisation limits.
     fn plant(&self, deployment: Arc<Deployment>) -> Future<'_, Result<Arc<dyn Seed>, Failure>>;
+
+    /// A tenant's share, relative to others', of what the wall itself divides between tenants.
+    fn set_weight(&self, _tenant: &str, _weight: u32) {}
 }
 
 /// An initialised deployment, from which compartments grow.

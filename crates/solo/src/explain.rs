@@ -139,14 +139,22 @@ fn limits(plan: &Plan) -> Vec<String> {
     let by_group = "held by the kernel, with a control group";
     let memory = if groups { by_group } else { "looked at ten times a second, and all of it killed beyond" };
     let processes = if groups { by_group } else { "held by the kernel, with a limit on the jail's user" };
-    let share = if cpu { by_group } else { "looked at, and all of it killed after half a minute beyond" };
+    let share = if cpu {
+        by_group
+    } else {
+        "looked at, estimated where children end unseen, and all of it killed after half a minute beyond"
+    };
     let mut lines = vec!["It may use".to_owned()];
     lines.push(format!("  {} MB of memory ({memory})", limits.memory_mb));
     lines.push(format!("  {} % of one core ({share})", limits.cpu_percent));
     lines.push(format!("  {} processes and threads ({processes})", limits.processes));
     let mut last = String::from("Not held: how much it writes to the folders above in all");
     if !groups {
-        let _ = write!(last, "; and, for want of control groups, a short burst of memory between two looks");
+        let _ = write!(
+            last,
+            "; and, for want of control groups, a short burst of memory between two looks, and the kernel's own lists of what \
+             is mapped and open, up to some 20 MB for each process"
+        );
     }
     lines.push(last + ".");
     lines

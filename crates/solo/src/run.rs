@@ -9,7 +9,7 @@ use crate::outlet;
 use crate::plan::{Plan, Start};
 use crate::ports;
 use crate::relay::{self, Event};
-use crate::supervise::{self, Watch};
+use crate::supervise::{self, Watch, Watcher};
 use crate::trust::Trust;
 use crate::voice::Voice;
 use install::{Order, PACKAGE, Surroundings};
@@ -144,7 +144,7 @@ impl Signals {
 struct Session {
     child: Child,
     events: UnboundedReceiver<Event>,
-    watch: Watch,
+    watcher: Watcher,
     plan: Plan,
     voice: Voice,
     /// Dropped with the session, and all connections with it.
@@ -167,11 +167,12 @@ impl Session {
         let complaints = Complaints::new(&voice);
         let events = relay::start(&mut child, &voice, &complaints).map_err(Error::Relay)?;
         let watch = Watch::new(plan.limits, child.held());
+        let watcher = Watcher::start(watch, child.meter()).map_err(Error::Relay)?;
         let never = Instant::now() + NEVER;
         Ok(Session {
             child,
             events,
-            watch,
+            watcher,
             plan: plan.clone(),
             voice,
             _outlet: outlet,
@@ -185,8 +186,6 @@ impl Session {
 
     /// Until its end.
     async fn last(mut self, mut signals: Signals) -> Result<Ended, Error> {
-        let mut look = tokio::time::interval(supervise::PERIOD);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 event = self.events.recv() => match event {
@@ -196,11 +195,9 @@ impl Session {
                 _ = signals.next() => self.ask(),
                 () = tokio::time::sleep_until(self.ask_at) => self.ask(),
                 () = tokio::time::sleep_until(self.kill_at) => self.kill(),
-                _ = look.tick(), if self.watch.needed() => {
-                    if let Some(why) = self.watch.look(&self.child) {
-                        self.voice.say(&format!("killed: {why}"));
-                        self.kill();
-                    }
+                why = self.watcher.reason() => {
+                    self.voice.say(&format!("killed: {why}"));
+                    self.kill();
                 }
             }
         }

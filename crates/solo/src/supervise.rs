@@ -1,15 +1,90 @@
-//! Bounds that the kernel does not hold on this machine: somebody looks, and says when it is too much.
+//! Bounds that the kernel does not hold on this machine: a thread looks, and says when it is too much.
+//!
+//! The server can make a look last as long as it likes, so nothing but the thread waits for it. A look that lasts too long
+//! is a reason to end the server.
 
 use crate::options::Limits;
-use jail::program::{Child, Held, Holder, Usage};
+use jail::program::{Held, Holder, Meter, Usage};
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 
-pub(crate) const PERIOD: Duration = Duration::from_millis(100);
+const PERIOD: Duration = Duration::from_millis(100);
 /// For so long more CPU is used than allowed, until it counts.
 const WINDOW: Duration = Duration::from_secs(30);
 /// Measuring is not exact: a quarter more is let pass.
 const TOLERANCE: f64 = 1.25;
+
+/// A look that lasts longer is the server's doing.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// Between two looks there is at least so many times what a look takes.
+const REST: u32 = 10;
+
+/// A thread that looks at a server.
+pub(crate) struct Watcher {
+    reasons: mpsc::Receiver<String>,
+    /// When the look that goes on now began.
+    looking: Arc<Mutex<Option<Instant>>>,
+    given: bool,
+    _wanted: Option<std::sync::mpsc::Sender<()>>,
+}
+
+impl Watcher {
+    /// Looks until this is dropped, if anything has to be looked at.
+    pub(crate) fn start(mut watch: Watch, meter: Option<&Meter>) -> io::Result<Watcher> {
+        let (tell, reasons) = mpsc::channel(1);
+        let (wanted, dropped) = std::sync::mpsc::channel::<()>();
+        let looking = Arc::new(Mutex::new(None));
+        let Some(meter) = meter.filter(|_| watch.needed()).cloned() else {
+            return Ok(Watcher { reasons, looking, given: false, _wanted: None });
+        };
+        let began = looking.clone();
+        let set = move |at| *began.lock().unwrap_or_else(PoisonError::into_inner) = at;
+        std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
+            let mut pause = PERIOD;
+            while let Err(std::sync::mpsc::RecvTimeoutError::Timeout) = dropped.recv_timeout(pause) {
+                let now = Instant::now();
+                set(Some(now));
+                let reason = watch.look(&meter);
+                set(None);
+                pause = varied().max(now.elapsed() * REST);
+                if let Some(reason) = reason {
+                    // Whoever does not listen any more has ended it.
+                    let _ = tell.blocking_send(reason);
+                    return;
+                }
+            }
+        })?;
+        Ok(Watcher { reasons, looking, given: false, _wanted: Some(wanted) })
+    }
+
+    /// Why the server has to be killed, when it has to. Told once.
+    pub(crate) async fn reason(&mut self) -> String {
+        while !self.given {
+            match tokio::time::timeout(LONGEST_LOOK / 4, self.reasons.recv()).await {
+                Ok(Some(reason)) => return reason,
+                // It was given, or there is nothing to look at.
+                Ok(None) => break,
+                Err(_) => {}
+            }
+            let looking = *self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+            if looking.is_some_and(|began| began.elapsed() > LONGEST_LOOK) {
+                self.given = true;
+                return "what the server uses cannot be measured".to_owned();
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+/// Between three quarters and five quarters of the period, so that a server cannot know when it is looked at.
+fn varied() -> Duration {
+    let part = RandomState::new().hash_one(()) % 512;
+    PERIOD * 3 / 4 + PERIOD * u32::try_from(part).unwrap_or(0) / 1024
+}
 
 pub(crate) struct Watch {
     limits: Limits,
@@ -26,15 +101,14 @@ impl Watch {
         Watch { limits, memory, cpu, seen: VecDeque::new() }
     }
 
-    pub(crate) fn needed(&self) -> bool {
+    fn needed(&self) -> bool {
         self.memory || self.cpu
     }
 
     /// Why the server has to be killed, if it has to.
-    pub(crate) fn look(&mut self, child: &Child) -> Option<String> {
-        let usage = child.usage()?;
-        let most = self.limits.memory_mb << 20;
-        if self.memory && usage.memory_bytes > most && child.proportional_memory().is_some_and(|bytes| bytes > most) {
+    fn look(&mut self, meter: &Meter) -> Option<String> {
+        let usage = meter.read()?;
+        if self.memory && meter.exceeds(&usage, self.limits.memory_mb << 20) {
             return Some(over_memory(&self.limits));
         }
         self.busy(Instant::now(), &usage).then(|| {

@@ -129,8 +129,8 @@ section! {
         /// Folders with interpreters, beside `/usr`: each is seen by programs at its own path, read-only, and the `bin` in
         /// it is searched. Empty: what `node` and `python3` on the host's `PATH` need.
         toolchains: Vec<PathBuf> = Vec::new(), at_start;
-        /// Memory of all programs together in MiB, counted by what each may use. Beyond that a new one hears `busy`. Not set:
-        /// three quarters of the machine's.
+        /// Memory of all programs together in MiB, counted by what each may use. Tenants share it by weight; a tenant without
+        /// room hears `busy`. Not set: three quarters of the machine's.
         memory_mb: Option<u64> = None => 64..=1 << 30, at_start;
         /// Programs that wait ready for a server, at most: for sessions to come, and with boundary `call` for calls to come.
         warm: usize = ProcessSettings::default().warm => 0..=1024, at_start;

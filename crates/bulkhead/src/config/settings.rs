@@ -195,6 +195,7 @@ impl Config {
             warm_mb: process.warm_mb,
             warm_age: Duration::from_secs(process.warm_age_s),
             warm_idle: Duration::from_secs(process.warm_idle_s),
+            ..ProcessSettings::default()
         }
     }
 

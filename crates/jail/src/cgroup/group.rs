@@ -68,17 +68,8 @@ impl Group {
         if percent >= there { Ok(()) } else { self.limit_cpu(percent) }
     }
 
-    /// CPU time of all that are or ever were in it, whoever waited for them; nothing where the kernel does not count it.
-    pub(crate) fn cpu(&self) -> Option<Duration> {
-        let read = |name| self.directories.iter().find_map(|path| fs::read_to_string(path.join(name)).ok());
-        match self.kind {
-            Kind::V1 => read("cpuacct.usage")?.trim().parse().ok().map(Duration::from_nanos),
-            Kind::V2 => {
-                let text = read("cpu.stat")?;
-                let used = text.lines().find_map(|line| line.strip_prefix("usage_usec "));
-                used?.parse().ok().map(Duration::from_micros)
-            }
-        }
+    pub(crate) fn clock(&self) -> Clock {
+        Clock { kind: self.kind, directories: self.directories.clone() }
     }
 
     /// How many processes of the group the kernel has killed for want of memory.
@@ -165,6 +156,28 @@ impl Group {
             let _ = directory.parent().map(fs::remove_dir);
         }
         Ok(())
+    }
+}
+
+/// Reads the CPU time of a group, and keeps nothing of it alive.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    kind: Kind,
+    directories: Vec<PathBuf>,
+}
+
+impl Clock {
+    /// CPU time of all that are or ever were in it, whoever waited for them; nothing where the kernel does not count it.
+    pub(crate) fn read(&self) -> Option<Duration> {
+        let read = |name| self.directories.iter().find_map(|path| fs::read_to_string(path.join(name)).ok());
+        match self.kind {
+            Kind::V1 => read("cpuacct.usage")?.trim().parse().ok().map(Duration::from_nanos),
+            Kind::V2 => {
+                let text = read("cpu.stat")?;
+                let used = text.lines().find_map(|line| line.strip_prefix("usage_usec "));
+                used?.parse().ok().map(Duration::from_micros)
+            }
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::inside::{Ends, LISTENER, PROCESSES, SOCKET, SOCKET6, Start, TERMINATE};
+use super::inside::{Ends, LISTENER, PROCESSES, SOCKET, SOCKET6, SOCKETS, Start, TERMINATE};
+use super::meter::Meter;
 use super::usage::{self, Usage};
 use super::{Held, Holder, SpawnError};
 use crate::cgroup::Group;
@@ -39,8 +40,8 @@ pub struct Child {
     pid: i32,
     lifeline: Option<Arc<Lifeline>>,
     exit: Option<Exit>,
-    /// The `/proc` of the pid namespace. Only a tree has one.
-    processes: Option<OwnedFd>,
+    /// Only a tree has one.
+    meter: Option<Meter>,
     listener: Option<TcpListener>,
     /// After all that must be gone before a group can go.
     bound: Option<Bound>,
@@ -103,7 +104,7 @@ impl Child {
             pid,
             lifeline: Some(Arc::new(Lifeline { end: ours_lifeline, asking: Mutex::new(()) })),
             exit: None,
-            processes: None,
+            meter: None,
             listener: None,
             bound,
         };
@@ -115,6 +116,7 @@ impl Child {
     fn hear(&mut self, report: &OwnedFd) -> Result<(), SpawnError> {
         let deadline = Instant::now() + BUILD_PATIENCE;
         let mut why = Vec::new();
+        let (mut processes, mut sockets) = (None, None);
         let mut byte = [0];
         while why.len() < REPORT_MAX {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -123,11 +125,16 @@ impl Child {
             }
             match socket::recv_with_fd(report.as_fd(), &mut byte).map_err(SpawnError::Pipe)? {
                 (0, _) => break,
-                (_, Some(fd)) if byte == [PROCESSES] => self.processes = Some(fd),
+                (_, Some(fd)) if byte == [PROCESSES] => processes = Some(fd),
+                (_, Some(fd)) if byte == [SOCKETS] => sockets = Some(fd),
                 (_, Some(fd)) if byte == [LISTENER] => self.listener = Some(fd.into()),
                 _ => why.push(byte[0]),
             }
         }
+        let group = self.bound.as_ref().and_then(|bound| bound.group.as_ref());
+        // A control group sees more of the kernel's memory than this.
+        let sockets = sockets.filter(|_| group.is_none());
+        self.meter = processes.map(|processes| Meter::new(processes, sockets, group.map(Group::clock)));
         if why.is_empty() { Ok(()) } else { Err(SpawnError::Build(String::from_utf8_lossy(&why).into_owned())) }
     }
 
@@ -175,14 +182,12 @@ impl Child {
 
     /// What a tree uses now; nothing for a [`super::Jail`], or when it has ended.
     pub fn usage(&self) -> Option<Usage> {
-        let group = self.bound.as_ref().and_then(|bound| bound.group.as_ref());
-        usage::of_all(self.processes.as_ref()?, group)
+        self.meter.as_ref()?.read()
     }
 
-    /// Its memory with what several processes share counted once; slower than [`Child::usage`], which counts such memory
-    /// for each. For looking again before killing.
-    pub fn proportional_memory(&self) -> Option<u64> {
-        usage::proportional(self.processes.as_ref()?)
+    /// What reads the usage of a tree, for a thread of its own; nothing for a [`super::Jail`].
+    pub fn meter(&self) -> Option<&Meter> {
+        self.meter.as_ref()
     }
 
     /// Ends the program and everything it started. [`Child::wait`] returns when all of it is gone.
@@ -213,7 +218,7 @@ impl Child {
                 return self.wait().map(End::Exited);
             } else if deadline.is_some_and(|end| Instant::now() >= end && !self.clearing(wall, end)) {
                 End::TooLong
-            } else if self.memory() > memory {
+            } else if memory < u64::MAX && self.memory() > memory {
                 End::TooLarge
             } else {
                 continue;
@@ -226,7 +231,7 @@ impl Child {
 
     /// Whether it has ended and is still being cleared away: a busy machine may take its time with that, and is given some.
     fn clearing(&self, wall: Duration, deadline: Instant) -> bool {
-        let ending = || self.processes.as_ref().is_some_and(usage::ending);
+        let ending = || self.meter.as_ref().is_some_and(|meter| usage::ending(meter.processes()));
         let clearing = !wall.is_zero() && deadline.elapsed() < PATIENCE && ending();
         if clearing {
             std::thread::sleep(PERIOD);
@@ -236,7 +241,7 @@ impl Child {
 
     /// Resident memory of the program in bytes, as the kernel counts it now.
     pub fn memory(&self) -> u64 {
-        if self.processes.is_some() {
+        if self.meter.is_some() {
             return self.usage().map_or(0, |usage| usage.memory_bytes);
         }
         let mut processes = children(self.pid);

@@ -10,7 +10,7 @@ use std::ptr;
 use super::ballast::Ballast;
 use super::furnish::{furnish, processes};
 use super::piece::Piece;
-use super::{Limits, SpawnError, init, network};
+use super::{Limits, SpawnError, init, network, sockets};
 use crate::cgroup::Group;
 use crate::confine::{PENDING_SIGNALS, expect, expect_identity, expect_parent_death_signal, forbid_implied_execution};
 use crate::error::Error;
@@ -39,6 +39,7 @@ pub(super) const SOCKET6: u8 = b'6';
 /// What comes with a descriptor in the report.
 pub(super) const PROCESSES: u8 = 1;
 pub(super) const LISTENER: u8 = 2;
+pub(super) const SOCKETS: u8 = 3;
 
 /// The stack of the first thread, which has the arguments, too.
 const STACK: u64 = 8 << 20;
@@ -174,6 +175,10 @@ impl Start {
 impl Whole {
     fn start_network(&self) -> Result<(), Error> {
         network::start()?;
+        // Some kernels do not tell of sockets. Then their memory counts only in a control group.
+        if let Ok(told) = sockets::open() {
+            hand_out(SOCKETS, told.as_fd())?;
+        }
         if let Some(port) = self.proxy {
             hand_out(LISTENER, network::listen(port)?.as_fd())?;
         }

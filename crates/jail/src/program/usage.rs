@@ -1,13 +1,14 @@
 //! What all processes of a tree use, read from the `/proc` of their own pid namespace: nobody can hide there by leaving
 //! their parent, and nobody else is in it.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::cgroup::Group;
+use super::tally::{Reading, Which};
 
 /// Longer lists are cut off; the bound on processes is far below.
 const MOST: usize = 4096;
@@ -19,33 +20,39 @@ pub struct Usage {
     pub processes: u64,
     pub threads: u64,
     /// Memory of its own and shared memory, in bytes, resident or in swap; what processes share after a fork counts for
-    /// each. Files that are only mapped do not count, nor do scratch folders, which have their own bounds.
+    /// each. With it page tables and, without a control group, what waits in sockets. Files that are only mapped do not
+    /// count, nor do scratch folders, which have their own bounds.
     pub memory_bytes: u64,
-    /// CPU time of all that live, and of all who ended and were waited for. A parent that ignores the end of its
-    /// children loses theirs, unless a control group counts.
+    /// Of that, what it holds for certain, however much its processes share.
+    pub least_bytes: u64,
+    /// CPU time of all that live or ever lived. Without a control group, children whose parent ignores their end are
+    /// counted as they are seen, and what is never seen is estimated.
     pub cpu: Duration,
 }
 
-/// Nothing when none is left. A control group knows the CPU time of all, also of children that nobody waited for.
-pub(super) fn of_all(processes: &OwnedFd, group: Option<&Group>) -> Option<Usage> {
-    let of_group = group.and_then(Group::cpu);
-    let mut sum = Usage::default();
+/// Nothing when none is left. CPU time is told apart for each process, where it is wanted.
+pub(super) fn of_all(processes: &OwnedFd, cpu: bool) -> Option<(Usage, HashMap<Which, Reading>)> {
+    let (mut sum, mut readings) = (Usage::default(), HashMap::new());
+    let (mut largest, mut tables) = (0, 0);
     for process in list(processes)? {
         // It may have ended since.
         let Some(status) = beginning(&process.join("status")) else { continue };
         sum.processes += 1;
         let threads = number(&status, "Threads:");
         sum.threads += threads;
-        sum.memory_bytes += resident(&process, &status) << 10;
-        if of_group.is_none() {
+        let held = held(&process, &status);
+        sum.memory_bytes += (held.resident + held.tables) << 10;
+        (largest, tables) = (held.resident.max(largest), tables + held.tables);
+        if cpu {
             let stat = beginning(&process.join("stat")).unwrap_or_default();
-            let [own, of_children] =
+            let [own, children] =
                 cpu_ticks(&stat).map(|ticks| Duration::from_secs_f64(ticks as f64 / ticks_per_second()));
-            sum.cpu += own.max(precise_cpu(&process, threads)) + of_children;
+            let own = own.max(precise_cpu(&process, threads));
+            readings.extend(which(&stat).map(|which| (which, Reading { own, children })));
         }
     }
-    sum.cpu += of_group.unwrap_or_default();
-    (sum.processes > 0).then_some(sum)
+    sum.least_bytes = (largest + tables) << 10;
+    (sum.processes > 0).then_some((sum, readings))
 }
 
 /// Whether the first process, which ends with the program, is about to end, or nobody else is left who is not.
@@ -56,27 +63,46 @@ pub(super) fn ending(processes: &OwnedFd) -> bool {
     !first.iter().any(goes_on) || !others.iter().any(goes_on)
 }
 
-pub(super) fn proportional(processes: &OwnedFd) -> Option<u64> {
-    let each = list(processes)?.into_iter().map(|process| match beginning(&process.join("smaps_rollup")) {
-        Some(rollup) => number(&rollup, "Pss_Anon:") + number(&rollup, "Pss_Shmem:") + number(&rollup, "SwapPss:"),
-        // The first process lets nobody look that closely, nor does one whose first thread has ended.
-        None => beginning(&process.join("status")).map_or(0, |status| resident(&process, &status)),
-    });
-    Some(each.sum::<u64>() << 10)
+/// Nothing when it takes longer than this.
+pub(super) fn proportional(processes: &OwnedFd, deadline: Instant) -> Option<u64> {
+    let mut sum = 0;
+    for process in list(processes).unwrap_or_default() {
+        let Some(status) = beginning(&process.join("status")) else { continue };
+        let held = held(&process, &status);
+        sum += held.tables;
+        sum += match beginning(&process.join("smaps_rollup")) {
+            Some(rollup) => number(&rollup, "Pss_Anon:") + number(&rollup, "Pss_Shmem:") + number(&rollup, "SwapPss:"),
+            // The first process lets nobody look that closely, nor does one whose first thread has ended.
+            None => held.resident,
+        };
+        if Instant::now() > deadline {
+            return None;
+        }
+    }
+    Some(sum << 10)
 }
 
-/// KiB of a process with this status. What was put out to swap is held as well.
-fn resident(process: &Path, status: &str) -> u64 {
-    let held = |status: &str| ["RssAnon:", "RssShmem:", "VmSwap:"].map(|name| number(status, name)).iter().sum();
+/// KiB of one process.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Memory {
+    /// What was put out to swap is held as well.
+    resident: u64,
+    /// Page tables, which no other process shares. Reading through nothing makes as many as one likes.
+    tables: u64,
+}
+
+/// Of a process with this status.
+fn held(process: &Path, status: &str) -> Memory {
+    let held = |status: &str| Memory {
+        resident: ["RssAnon:", "RssShmem:", "VmSwap:"].map(|name| number(status, name)).iter().sum(),
+        tables: number(status, "VmPTE:"),
+    };
     if status.contains("\nRssAnon:") {
         return held(status);
     }
     // The kernel shows no memory of a process whose first thread has ended, and the others go on with all of it.
-    of_threads(process)
-        .filter_map(|thread| beginning(&thread.join("status")))
-        .map(|status| held(&status))
-        .max()
-        .unwrap_or(0)
+    let threads = of_threads(process).filter_map(|thread| beginning(&thread.join("status")));
+    threads.map(|status| held(&status)).max().unwrap_or_default()
 }
 
 /// Where the kernel tells of each thread.
@@ -123,6 +149,13 @@ fn goes_on(stat: &str) -> bool {
 fn cpu_ticks(stat: &str) -> [u64; 2] {
     let mut fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').skip(11);
     [(); 2].map(|()| fields.by_ref().take(2).filter_map(|field| field.parse::<u64>().ok()).sum())
+}
+
+/// Fields 1 and 22: the number, and when it started.
+fn which(stat: &str) -> Option<Which> {
+    let number = stat.split(' ').next()?.parse().ok()?;
+    let started = stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()?;
+    Some((number, started))
 }
 
 /// CPU time of the threads that live, to the nanosecond while they sleep; nothing where the kernel does not count so.
@@ -179,6 +212,7 @@ mod tests {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194304 100 0 0 0 10 20 30 40 20 0 1 0 5 6 7";
         assert_eq!(cpu_ticks(stat), [30, 70]);
         assert_eq!(cpu_ticks(""), [0, 0]);
+        assert_eq!((which(stat), which("")), (Some((7, 5)), None));
         assert_eq!(number("Threads:\t12\nRssAnon:\t   340 kB\n", "RssAnon:"), 340);
         assert_eq!(number("Threads:\t12\n", "RssShmem:"), 0);
     }

@@ -1,11 +1,12 @@
 //! How much a tree may use, how it ends, and what it leaves behind.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jail::pidfd::PidFd;
-use jail::program::{Bounds, Content, End, Holder, Tree};
+use jail::program::{Bounds, Content, End, Holder, Meter, Tree};
 
 use crate::compartment::{MIB, children, eventually};
 use crate::harness::skip;
@@ -116,7 +117,7 @@ os.write(1, b'!'); time.sleep(600)
     assert!(usage.cpu >= Duration::from_millis(500), "{usage:?}");
     // Three processes share what one has allocated.
     assert!(usage.memory_bytes > 96 * MIB, "{usage:?}");
-    let shared = child.proportional_memory().expect("a usage");
+    let shared = child.meter().and_then(Meter::proportional).expect("a usage");
     assert!(shared > 32 * MIB && shared < 80 * MIB, "{shared} {usage:?}");
     child.kill();
     child.wait().expect("an end");
@@ -138,7 +139,8 @@ libc.syscall(60, 0)
 "#;
     let mut child = python(&ground.tree(), None, hides);
     await_word(&mut child, "!");
-    let (usage, shared) = (child.usage().expect("a usage"), child.proportional_memory().expect("a usage"));
+    let usage = child.usage().expect("a usage");
+    let shared = child.meter().and_then(Meter::proportional).expect("a usage");
     assert!(usage.memory_bytes > 96 * MIB, "{usage:?}");
     assert!(shared > 96 * MIB, "{shared}");
     drop(child);
@@ -146,17 +148,19 @@ libc.syscall(60, 0)
     assert_eq!(end, End::TooLarge, "{said}");
 }
 
-/// The kernel adds what a child used to its parent's account only when somebody waits for it. A control group counts all.
+/// The kernel adds what a child used to its parent's account only when somebody waits for it. A control group counts all;
+/// without one it is counted as it is seen.
 pub fn pay_for_children_that_nobody_waits_for() {
-    let Some(manager) = groups() else { skip("there are no control groups here") };
     let ground = Ground::new();
-    let mut child = python(
-        &ground.tree(),
-        Some(&manager),
-        r#"
+    let managers = [None, groups()];
+    for groups in managers.iter().map(Option::as_ref).enumerate().filter(|(i, g)| *i == 0 || g.is_some()) {
+        let mut child = python(
+            &ground.tree(),
+            groups.1,
+            r#"
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-for _ in range(20):
+for _ in range(40):
     if os.fork() == 0:
         end = time.process_time() + 0.03
         while time.process_time() < end: pass
@@ -165,10 +169,51 @@ for _ in range(20):
     except ChildProcessError: pass
 os.write(1, b'!'); time.sleep(600)
 "#,
-    );
-    await_word(&mut child, "!");
-    let usage = child.usage().expect("a usage");
-    assert!(usage.cpu >= Duration::from_millis(500), "{usage:?}");
+        );
+        let stdout = child.stdout.take().expect("a pipe");
+        let mut used = Duration::ZERO;
+        // Who does not look sees nothing: so the host looks all the time.
+        while !jail::socket::poll_readable(stdout.as_raw_fd(), Some(Duration::from_millis(15))).expect("a pipe") {
+            used = used.max(child.usage().expect("a usage").cpu);
+        }
+        used = used.max(child.usage().expect("a usage").cpu);
+        // 1.2 s in all.
+        assert!(used >= Duration::from_millis(800), "{used:?}, with groups: {}", groups.1.is_some());
+    }
+}
+
+pub fn page_tables_and_sockets_are_memory() {
+    let ground = Ground::new();
+    let tables = r#"
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+start = libc.mmap(None, ctypes.c_size_t(1 << 40), 1, 0x4022, -1, ctypes.c_long(0))
+for place in range(start, start + (64 << 8) * (2 << 20), 2 << 20): ctypes.c_char.from_address(place).value
+os.write(1, b'!'); time.sleep(600)
+"#;
+    let sockets = r#"
+import os, socket, time
+kept, written = [], 0
+while written < 20 << 20:
+    pair = socket.socketpair()
+    kept.append(pair)
+    pair[0].setblocking(False)
+    try:
+        while True: written += pair[0].send(bytes(1 << 16))
+    except BlockingIOError: pass
+os.write(1, b'!'); time.sleep(600)
+"#;
+    for (what, least) in [(tables, 64 * MIB), (sockets, 20 * MIB)] {
+        let mut child = python(&ground.tree(), None, what);
+        await_word(&mut child, "!");
+        let usage = child.usage().expect("a usage");
+        assert!(usage.memory_bytes > least && usage.least_bytes > least, "{usage:?}");
+        let shared = child.meter().and_then(Meter::proportional).expect("a usage");
+        assert!(shared > least, "{shared} {usage:?}");
+        // No close look is needed to see it.
+        assert!(child.meter().is_some_and(|meter| meter.exceeds(&usage, least)));
+    }
 }
 
 /// A program may have all there is while it gets ready, and its share from then on.

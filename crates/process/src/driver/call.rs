@@ -95,8 +95,8 @@ impl Call {
 }
 
 impl Driver {
-    pub(super) fn begin(&mut self, call: NewCall) -> u64 {
-        self.read_cpu();
+    pub(super) async fn begin(&mut self, call: NewCall) -> u64 {
+        self.read_cpu().await;
         self.connect_waiting();
         self.last_call += 1;
         let log_left = match call.during {
@@ -117,13 +117,16 @@ impl Driver {
             over: call.over,
         };
         self.clock.begin(call.cpu_allowed(), call.deadline, self.calls.is_empty());
+        if call.during == During::Call && self.idle() {
+            self.place.busy();
+        }
         self.calls.insert(self.last_call, call);
         self.idle_left = speech::IDLE_BYTES;
         self.last_call
     }
 
-    pub(super) fn finish(&mut self, number: u64) -> Usage {
-        self.read_cpu();
+    pub(super) async fn finish(&mut self, number: u64) -> Usage {
+        self.read_cpu().await;
         self.connect_waiting();
         self.note_refusal();
         let Some(call) = self.calls.remove(&number) else { return Usage::default() };
@@ -131,12 +134,16 @@ impl Driver {
         self.forget(number);
         if self.calls.is_empty() {
             self.clock.rest();
+            match call.during {
+                During::Call => self.place.idle(),
+                During::Initialisation => self.place.ready(),
+            }
         }
         call.used()
     }
 
     /// The caller has gone. The server is told, and may answer or not.
-    pub(super) fn abandon(&mut self, number: u64) {
+    pub(super) async fn abandon(&mut self, number: u64) {
         let requests = self.forget(number);
         for id in requests {
             let params = [("requestId", crate::peer::raw(&id))];
@@ -147,7 +154,7 @@ impl Driver {
                 params: Some(Members(&params)),
             });
         }
-        self.finish(number);
+        self.finish(number).await;
     }
 
     /// Waits for nothing more that this call has asked of the server.

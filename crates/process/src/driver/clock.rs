@@ -1,8 +1,9 @@
 //! Time, CPU time and memory of a program, and what happens when there is too much of one.
 
-use super::{Driver, Used, speech};
+use super::{Driver, Measured, Used, speech};
 use crate::verdict::Cause;
 use sandbox::Code;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -19,12 +20,30 @@ const IDLE_PERCENT: u32 = 10;
 /// CPU time beyond that which goes unpunished: what a server does after its answer.
 const IDLE_LENIENCE: Duration = Duration::from_secs(1);
 
+/// Between two looks there is at least so many times what a look takes: a program that makes it expensive does not have the
+/// host look all the time.
+const REST: u32 = 10;
+
+/// Looks without a reading, one after the other, after which a program is ended. Each has waited for seconds.
+const MOST_LATE: u32 = 5;
+
+/// Between three quarters and five quarters of it, so that nothing in there can know when it is looked at.
+fn varied(period: Duration) -> Duration {
+    let part = RandomState::new().hash_one(()) % 512;
+    period * 3 / 4 + period * u32::try_from(part).unwrap_or(0) / 1024
+}
+
 pub(super) struct Clock {
     look_at: Instant,
     /// CPU time at the last look.
     cpu: Duration,
     /// Resident memory at the last look.
     pub(super) memory: u64,
+    /// It held more than it may.
+    excess: bool,
+    /// How long the last reading took, and how many looks were without one since.
+    took: Duration,
+    late: u32,
     /// CPU time since it was last idle, and what the calls since then may use.
     spent: Duration,
     allowed: Duration,
@@ -37,7 +56,22 @@ impl Clock {
     pub(super) fn new() -> Clock {
         let now = Instant::now();
         let zero = Duration::ZERO;
-        Clock { look_at: now, cpu: zero, memory: 0, spent: zero, allowed: zero, resting: now, rested: zero }
+        Clock {
+            look_at: now,
+            cpu: zero,
+            memory: 0,
+            excess: false,
+            took: zero,
+            late: 0,
+            spent: zero,
+            allowed: zero,
+            resting: now,
+            rested: zero,
+        }
+    }
+
+    pub(super) fn excess(&self) -> bool {
+        self.excess
     }
 
     pub(super) fn due(&self) -> bool {
@@ -71,9 +105,19 @@ impl Clock {
 
 impl Driver {
     /// Reads the program's clock and counts what it used since the last time: for whoever was in flight, in equal parts.
-    pub(super) fn read_cpu(&mut self) {
-        // One that is gone has no clock; its pipe tells.
-        let Some(used) = self.process.usage() else { return };
+    pub(super) async fn read_cpu(&mut self) {
+        let used = match self.process.measure().await {
+            Measured::Used { used, took, exceeds } => {
+                (self.clock.took, self.clock.excess, self.clock.late) = (took, exceeds, 0);
+                used
+            }
+            Measured::Late => {
+                self.clock.late += 1;
+                return;
+            }
+            // One that is gone has no clock; its pipe tells.
+            Measured::Gone => return,
+        };
         let spent = self.clock.read(used);
         let Some(count) = u32::try_from(self.calls.len()).ok().filter(|count| *count > 0) else {
             self.clock.rested += spent;
@@ -89,15 +133,18 @@ impl Driver {
     }
 
     /// Looks at the program, and ends it if it uses too much.
-    pub(super) fn look(&mut self) -> Result<(), Cause> {
+    pub(super) async fn look(&mut self) -> Result<(), Cause> {
+        self.read_cpu().await;
         let now = Instant::now();
-        self.read_cpu();
         let period = if self.calls.is_empty() { IDLE_PERIOD } else { BUSY_PERIOD };
+        let period = varied(period).max(self.clock.took * REST);
         let deadline = self.calls.values().map(|call| call.deadline).min();
         self.clock.look_at = deadline.map_or(now + period, |deadline| deadline.min(now + period));
-        let most = self.limits.memory_mb << 20;
-        if self.clock.memory > most && self.process.holds_more_than(most) {
+        if self.clock.excess {
             return Err(Cause::Limit(Code::MemoryLimit));
+        }
+        if self.clock.late >= MOST_LATE {
+            return Err(Cause::Violation("what it uses cannot be measured".to_owned()));
         }
         if self.calls.is_empty() {
             self.idle_left = (self.idle_left + speech::IDLE_REFILL).min(speech::IDLE_BYTES);
@@ -124,7 +171,7 @@ impl Driver {
             }
             Cause::Closed | Cause::Limit(_) | Cause::Violation(_) => self.calls.keys().next_back().copied(),
             Cause::Spoke { call, .. } => Some(*call),
-            Cause::Unwanted | Cause::Restless | Cause::Drift(_) => None,
+            Cause::Unwanted | Cause::GaveWay | Cause::Restless | Cause::Drift(_) => None,
         }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) use speech::answers;
 use crate::peer::Params;
 use crate::peer::greet::{Greeting, envelope};
 use crate::peer::message::{Message, RpcError};
+use crate::room::Place;
 use crate::tail::Tail;
 use crate::verdict::{Cause, Ended, verdict};
 use call::Call;
@@ -34,7 +35,7 @@ use outlet::Outlet;
 use pipes::Event;
 use policy::Limits;
 use relist::Relisting;
-use sandbox::{Failure, Future, HostRefusal, HostReply, Shows, Usage};
+use sandbox::{During, Failure, Future, HostRefusal, HostReply, Shows, Usage};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -55,17 +56,34 @@ pub(crate) struct Started {
 
 /// What a program is, apart from its pipes.
 pub(crate) trait Process: Send + Sync {
-    /// CPU time and resident memory of all of it so far; none when it is gone.
-    fn usage(&self) -> Option<Used>;
+    /// CPU time and resident memory of all of it so far, read on another thread.
+    fn measure(&self) -> Future<'static, Measured>;
 
-    /// Whether it holds more memory than this, looked at closely; false where the kernel sees to it.
-    fn holds_more_than(&self, bytes: u64) -> bool;
+    /// What was read last.
+    fn last(&self) -> Option<Used>;
+
+    /// The CPU time that was read last, unless it was asked for already.
+    fn new_cpu(&self) -> Option<Duration>;
 
     /// It is ready, and has no more than its share of the CPU from now on, where 100 is a core.
     fn settle(&self, cpu_percent: u64) -> Result<(), Failure>;
 
     /// Kills it, unless it ends by itself within `grace`, and tells how it ended.
     fn end(&self, grace: Duration) -> Future<'static, Option<Ended>>;
+}
+
+/// A reading.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Measured {
+    Gone,
+    /// There is none yet.
+    Late,
+    Used {
+        used: Used,
+        took: Duration,
+        /// It holds more memory than it may, or does not let anybody see how much.
+        exceeds: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -147,6 +165,8 @@ pub(crate) struct Driver {
     pipes: Pipes,
     outlet: Outlet,
     process: Arc<dyn Process>,
+    /// Its part of the memory, given back when the program is gone.
+    place: Place,
     limits: Limits,
     shows: Shows,
     orders: mpsc::Receiver<Order>,
@@ -182,7 +202,7 @@ struct Outgoing<'a, P: Serialize> {
 
 impl Driver {
     /// Starts the task that drives it.
-    pub(crate) fn start(started: Started, limits: Limits, shows: Shows) -> io::Result<Peer> {
+    pub(crate) fn start(started: Started, limits: Limits, shows: Shows, place: Place) -> io::Result<Peer> {
         let Started { pipes, listener, process } = started;
         let (sender, orders) = mpsc::channel(ORDERS);
         let (handle, wanted) = mpsc::channel(1);
@@ -192,6 +212,7 @@ impl Driver {
             pipes,
             outlet: Outlet::new(listener)?,
             process,
+            place,
             clock: Clock::new(),
             limits,
             shows,
@@ -228,16 +249,23 @@ impl Driver {
     async fn step(&mut self) -> Result<(), Cause> {
         // Asked first, because a server that never stops talking would keep the clock below from its turn.
         if self.clock.due() {
-            return self.look();
+            return self.look().await;
         }
         if self.pipes.queued() as u64 > QUEUED_ARGUMENTS * (self.limits.argument_kb * 1024 + QUEUED_BESIDE) {
             return Err(Cause::Violation("it does not read what it is sent".to_owned()));
         }
+        if self.own.gave_way() && self.idle() {
+            return Err(Cause::GaveWay);
+        }
         let read = self.pending_bytes < PENDING_BYTES;
         let due = self.clock.next();
         tokio::select! {
-            Some(order) = self.orders.recv() => self.obey(order),
+            Some(order) = self.orders.recv() => self.obey(order).await,
             _ = self.wanted.recv() => Err(Cause::Unwanted),
+            () = self.place.told() => {
+                self.own.give_way();
+                Ok(())
+            }
             Some(settled) = self.settled.next() => self.settle(settled),
             event = self.pipes.event(read, self.idle_left > 0) => match event {
                 Ok(Event::Said(line)) => self.hear(line),
@@ -250,17 +278,24 @@ impl Driver {
                 self.connect(stream);
                 Ok(())
             }
-            () = tokio::time::sleep_until(due) => self.look(),
+            () = tokio::time::sleep_until(due) => self.look().await,
         }
     }
 
-    fn obey(&mut self, order: Order) -> Result<(), Cause> {
+    /// No call is in flight that somebody waits for.
+    fn idle(&self) -> bool {
+        self.calls.values().all(|call| call.during == During::Initialisation)
+    }
+
+    async fn obey(&mut self, order: Order) -> Result<(), Cause> {
         match order {
+            // Its caller takes another program.
+            Order::Begin(..) if self.own.gave_way() => {}
             Order::Begin(call, number) => {
-                let begun = self.begin(call);
+                let begun = self.begin(call).await;
                 // Who has gone meanwhile cannot abandon what it knows no number of.
                 if let Err(begun) = number.send(begun) {
-                    self.abandon(begun);
+                    self.abandon(begun).await;
                 }
             }
             Order::Request { call, method, params, answer } => self.request(call, method, params, answer),
@@ -270,9 +305,10 @@ impl Driver {
             Order::Ask { call, meta, answer } => return self.ask_round(call, meta, answer),
             Order::Finish(call, usage) => {
                 // Its caller may be gone by now.
-                let _ = usage.send(self.finish(call));
+                let used = self.finish(call).await;
+                let _ = usage.send(used);
             }
-            Order::Abandon(call) => self.abandon(call),
+            Order::Abandon(call) => self.abandon(call).await,
             Order::Settle(greeting, settled) => {
                 let ready = self.relisting.settle(&greeting);
                 if ready {
@@ -357,7 +393,10 @@ impl Driver {
 
     /// The program is over: kills it, finds out how it ended, and answers everybody still waiting.
     async fn end(mut self, cause: Cause) {
-        self.read_cpu();
+        // One that holds too much may keep the reading waiting as well, and goes on growing meanwhile.
+        if !self.clock.excess() {
+            self.read_cpu().await;
+        }
         self.outlet = Outlet::default();
         let grace = if matches!(cause, Cause::Closed) { GRACE } else { Duration::ZERO };
         let ended = self.process.end(grace).await;

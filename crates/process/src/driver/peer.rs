@@ -18,14 +18,15 @@ pub(crate) struct Peer {
     _wanting: Option<mpsc::Sender<Infallible>>,
     modern: Arc<AtomicBool>,
     alive: Arc<AtomicBool>,
+    gave_way: Arc<AtomicBool>,
     process: Arc<dyn Process>,
 }
 
 impl Peer {
     /// The driver's own, which keeps nothing alive.
     pub(super) fn new(orders: mpsc::Sender<Order>, process: Arc<dyn Process>) -> Peer {
-        let (modern, alive) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
-        Peer { orders, _wanting: None, modern, alive, process }
+        let [modern, alive, gave_way] = [false, true, false].map(|value| Arc::new(AtomicBool::new(value)));
+        Peer { orders, _wanting: None, modern, alive, gave_way, process }
     }
 
     pub(super) fn wanting(&self, handle: mpsc::Sender<Infallible>) -> Peer {
@@ -34,6 +35,16 @@ impl Peer {
 
     pub(super) fn set_dead(&self) {
         self.alive.store(false, Ordering::Relaxed);
+    }
+
+    /// It takes no further call, for another tenant's sake.
+    pub(super) fn give_way(&self) {
+        self.gave_way.store(true, Ordering::Relaxed);
+        self.set_dead();
+    }
+
+    pub(crate) fn gave_way(&self) -> bool {
+        self.gave_way.load(Ordering::Relaxed)
     }
 
     pub(super) fn modern(&self) -> bool {

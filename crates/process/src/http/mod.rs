@@ -27,6 +27,39 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use way::Way;
 
+/// See [`crate::fuzzing`].
+pub(crate) fn fuzz_events(bytes: &[u8], piece: usize, longest: usize) {
+    let mut events = events::Events::new(longest);
+    for piece in bytes.chunks(piece) {
+        if events.push(piece).is_err() {
+            return;
+        }
+    }
+}
+
+/// See [`crate::fuzzing`].
+pub(crate) async fn fuzz_answer(bytes: &[u8], longest: usize) {
+    use tokio::io::AsyncWriteExt;
+    let bound = reply::Bound::new(longest);
+    for as_events in [false, true] {
+        let (ours, mut theirs) = tokio::io::duplex(bytes.len().max(1 << 10));
+        if theirs.write_all(bytes).await.is_err() || theirs.shutdown().await.is_err() {
+            return;
+        }
+        let request = ::http::Request::new(http_body_util::Full::default());
+        let Ok(reply) = way::exchange(ours, request).await else { continue };
+        if reply.check().is_err() {
+            continue;
+        }
+        if as_events {
+            let mut stream = reply.events(&bound);
+            while let Ok(Some(_)) = stream.next_message().await {}
+        } else {
+            let _ = reply.whole(&bound).await;
+        }
+    }
+}
+
 /// How long a server may take over what needs no answer, before the next message is sent.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -44,7 +44,7 @@ async fn converse(
         return Err(format!("it answers `GET {path}` with HTTP {status} instead of events"));
     }
     reply.check().map_err(told)?;
-    let mut stream = reply.events(way);
+    let mut stream = reply.events(&way.bound);
     let place = loop {
         match stream.next().await.map_err(told)? {
             Some(event) if event.kind == "endpoint" => break place(path, &event.data),

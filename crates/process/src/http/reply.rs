@@ -1,15 +1,16 @@
 //! Answers of a server, read in pieces. What is whole is handed on, and what is too long is the end.
 
 use super::events::{Event, Events};
-use super::way::{Way, reason};
+use super::way::reason;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::response::Parts;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 /// What each answer may hold while it is read. Beyond that, one at a time.
@@ -21,6 +22,20 @@ const IDLE_TIME: Duration = Duration::from_secs(1);
 
 /// Of an answer that is none, what is looked at.
 const REFUSAL: usize = 64 << 10;
+
+/// What the answers of one server may hold.
+pub(super) struct Bound {
+    /// The longest message.
+    pub(super) longest: usize,
+    /// For the one answer that may hold more than a little at a time.
+    large: Arc<Semaphore>,
+}
+
+impl Bound {
+    pub(super) fn new(longest: usize) -> Bound {
+        Bound { longest, large: Arc::new(Semaphore::new(1)) }
+    }
+}
 
 pub(super) struct Reply {
     pub(super) head: Parts,
@@ -74,15 +89,15 @@ impl Reply {
     }
 
     /// All of it, with its right to be large, which lasts until it is handed on.
-    pub(super) async fn whole(mut self, way: &Way) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Trouble> {
+    pub(super) async fn whole(mut self, bound: &Bound) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Trouble> {
         let mut all = Vec::new();
         let mut large = None;
         while let Some(bytes) = self.piece().await? {
-            if all.len() + bytes.len() > way.longest {
-                return Err(too_long(way.longest));
+            if all.len() + bytes.len() > bound.longest {
+                return Err(too_long(bound.longest));
             }
             all.extend_from_slice(&bytes);
-            room(&mut large, all.len(), way).await;
+            widen(&mut large, all.len(), bound).await;
         }
         Ok((all, large))
     }
@@ -99,11 +114,11 @@ impl Reply {
     }
 
     /// The answer as a stream of events.
-    pub(super) fn events(self, way: &Way) -> Stream<'_> {
+    pub(super) fn events(self, bound: &Bound) -> Stream<'_> {
         Stream {
-            events: Events::new(way.longest),
+            events: Events::new(bound.longest),
             reply: self,
-            way,
+            bound,
             ready: Vec::new().into_iter(),
             large: None,
             since: Instant::now(),
@@ -114,7 +129,7 @@ impl Reply {
 pub(super) struct Stream<'a> {
     pub(super) events: Events,
     reply: Reply,
-    way: &'a Way,
+    bound: &'a Bound,
     ready: std::vec::IntoIter<Event>,
     large: Option<OwnedSemaphorePermit>,
     since: Instant,
@@ -138,9 +153,9 @@ impl Stream<'_> {
             if let Some(event) = self.ready.next() {
                 return Ok(Some(event));
             }
-            room(&mut self.large, self.events.held(), self.way).await;
+            widen(&mut self.large, self.events.held(), self.bound).await;
             let Some(bytes) = self.reply.piece().await? else { return Ok(None) };
-            let ready = self.events.push(&bytes).map_err(|_| too_long(self.way.longest))?;
+            let ready = self.events.push(&bytes).map_err(|_| too_long(self.bound.longest))?;
             self.ready = ready.into_iter();
             if self.since.elapsed() > IDLE_TIME {
                 (self.since, self.events.idle_bytes) = (Instant::now(), 0);
@@ -153,12 +168,12 @@ impl Stream<'_> {
 }
 
 /// Whoever holds more than a little waits until nobody else does.
-async fn room(large: &mut Option<OwnedSemaphorePermit>, held: usize, way: &Way) {
+async fn widen(large: &mut Option<OwnedSemaphorePermit>, held: usize, bound: &Bound) {
     if held <= LITTLE {
         *large = None;
     } else if large.is_none() {
         // Nobody closes it.
-        *large = way.large.clone().acquire_owned().await.ok();
+        *large = bound.large.clone().acquire_owned().await.ok();
     }
 }
 

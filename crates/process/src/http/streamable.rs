@@ -136,7 +136,9 @@ impl Talk {
     async fn answer(&self, reply: Reply, id: Option<u64>, greeting: bool) -> Result<(), Trouble> {
         reply.check()?;
         if reply.is("text/event-stream") {
-            let Some(id) = id else { return self.pass_on(&mut reply.events(&self.way), None, false).await.map(drop) };
+            let Some(id) = id else {
+                return self.pass_on(&mut reply.events(&self.way.bound), None, false).await.map(drop);
+            };
             return self.follow(reply, id, greeting).await;
         }
         let json = reply.is("application/json");
@@ -146,7 +148,7 @@ impl Talk {
         }
         let status = reply.status();
         // Until it is handed on.
-        let (body, _large) = reply.whole(&self.way).await?;
+        let (body, _large) = reply.whole(&self.way.bound).await?;
         if !json || body.is_empty() {
             return Err(Trouble::Answer(format!("HTTP {status} with neither JSON nor events")));
         }
@@ -164,7 +166,7 @@ impl Talk {
 
     /// A stream that may break off and go on elsewhere, until the request is answered.
     async fn follow(&self, reply: Reply, id: u64, greeting: bool) -> Result<(), Trouble> {
-        let mut stream = reply.events(&self.way);
+        let mut stream = reply.events(&self.way.bound);
         for _ in 0..MOST_BREAKS {
             let broke = match self.pass_on(&mut stream, Some(id), greeting).await {
                 Ok(true) => return Ok(()),
@@ -179,7 +181,7 @@ impl Talk {
             drop(stream);
             tokio::time::sleep(Duration::from_millis(pause)).await;
             let reply = self.ask_for_events(Some(&last)).await.map_err(Trouble::Answer)?;
-            stream = reply.events(&self.way);
+            stream = reply.events(&self.way.bound);
             stream.events.last_id = Some(last);
         }
         Err(Trouble::Answer("it breaks its answer off again and again".to_owned()))
@@ -211,7 +213,7 @@ impl Talk {
     async fn listen(&self) {
         let mut last: Option<String> = None;
         while let Ok(reply) = self.ask_for_events(last.as_deref()).await {
-            let mut stream = reply.events(&self.way);
+            let mut stream = reply.events(&self.way.bound);
             if let Err(Trouble::Server(why)) = self.pass_on(&mut stream, None, false).await {
                 return over(&self.ear, None, Some(Trouble::Server(why))).await;
             }

@@ -1,6 +1,6 @@
 //! The way to a server in its jail: a new connection for each request, on the jail's own loopback.
 
-use super::reply::Reply;
+use super::reply::{Bound, Reply};
 use bytes::Bytes;
 use http::header::{ACCEPT, HOST, HeaderMap, HeaderValue};
 use http::{Method, Request};
@@ -11,10 +11,10 @@ use jail::program::Sockets;
 use std::error::Error;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// Where servers listen who say `localhost`.
@@ -33,15 +33,12 @@ pub(super) struct Way {
     port: u16,
     /// Where it listens, once that is known.
     address: OnceLock<IpAddr>,
-    /// The longest message.
-    pub(super) longest: usize,
-    /// For the one answer that may hold more than a little at a time.
-    pub(super) large: Arc<Semaphore>,
+    pub(super) bound: Bound,
 }
 
 impl Way {
     pub(super) fn new(sockets: Sockets, port: u16, longest: usize) -> Way {
-        Way { sockets, port, address: OnceLock::new(), longest, large: Arc::new(Semaphore::new(1)) }
+        Way { sockets, port, address: OnceLock::new(), bound: Bound::new(longest) }
     }
 
     /// Waits until the server listens. Whoever waits for it has limits of their own.
@@ -79,17 +76,6 @@ impl Way {
     ) -> Result<Reply, String> {
         let address = self.address.get().copied().unwrap_or(LOOPBACK[0]);
         let stream = self.connect(address).await.map_err(|error| format!("its port cannot be reached: {error}"))?;
-        let shaken = http1::Builder::new()
-            .max_buf_size(HEAD_BYTES)
-            .max_headers(HEADERS)
-            .handshake::<_, Full<Bytes>>(TokioIo::new(stream))
-            .await;
-        let (mut sender, connection) = shaken.map_err(|error| reason(&error))?;
-        let mut driven = JoinSet::new();
-        driven.spawn(async move {
-            // Whoever reads the answer is told what goes wrong.
-            let _ = connection.await;
-        });
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().map_err(|_| format!("`{path}` is no path"))?;
@@ -97,10 +83,29 @@ impl Way {
         let host = HeaderValue::from_str(&SocketAddr::new(address, self.port).to_string());
         request.headers_mut().insert(HOST, host.map_err(|_| "its address is no header".to_owned())?);
         request.headers_mut().entry(ACCEPT).or_insert(HeaderValue::from_static("text/event-stream"));
-        let response = sender.send_request(request).await.map_err(|error| reason(&error))?;
-        let (head, body) = response.into_parts();
-        Ok(Reply { head, body, _driven: driven })
+        exchange(stream, request).await
     }
+}
+
+/// Sends one request, and gives its answer as soon as there is one.
+pub(super) async fn exchange<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+    stream: S,
+    request: Request<Full<Bytes>>,
+) -> Result<Reply, String> {
+    let shaken = http1::Builder::new()
+        .max_buf_size(HEAD_BYTES)
+        .max_headers(HEADERS)
+        .handshake::<_, Full<Bytes>>(TokioIo::new(stream))
+        .await;
+    let (mut sender, connection) = shaken.map_err(|error| reason(&error))?;
+    let mut driven = JoinSet::new();
+    driven.spawn(async move {
+        // Whoever reads the answer is told what goes wrong.
+        let _ = connection.await;
+    });
+    let response = sender.send_request(request).await.map_err(|error| reason(&error))?;
+    let (head, body) = response.into_parts();
+    Ok(Reply { head, body, _driven: driven })
 }
 
 /// An error of HTTP with what is behind it.

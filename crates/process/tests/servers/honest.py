@@ -43,6 +43,9 @@ def run(server, number, given, params):
         return "awake"
     if what == "look":
         return look()
+    if what == "count":
+        server.count = getattr(server, "count", 0) + 1
+        return server.count
     if what == "pid":
         return os.getpid()
     if what == "input":

@@ -129,6 +129,59 @@ def deaf(server, number, given, params):
     return "I do not listen"
 
 
+def tables(server, number, given, params):
+    """Reads one byte here and there of much memory that is nowhere: only the kernel's lists of it grow."""
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    length, step, private_anonymous_unreserved = 1 << 40, 2 << 20, 0x4022
+    start = libc.mmap(None, ctypes.c_size_t(length), 1, private_anonymous_unreserved, -1, ctypes.c_long(0))
+    for place in range(start, start + given.get("mb", 2048) * 256 * step, step):
+        ctypes.c_char.from_address(place).value
+    return "read"
+
+
+def sockets(server, number, given, params):
+    """Writes to sockets that are never read from."""
+    import socket
+    kept, written = [], 0
+    while written < given.get("mb", 90) << 20:
+        pair = socket.socketpair()
+        kept.append(pair)
+        pair[0].setblocking(False)
+        try:
+            while True:
+                written += pair[0].send(bytes(1 << 16))
+        except BlockingIOError:
+            pass
+    server.kept = kept
+    return "written"
+
+
+def orphans(server, number, given, params):
+    """Has children compute whose end it ignores."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for _ in range(given.get("count", 400)):
+        if os.fork() == 0:
+            compute(0.02)
+            os._exit(0)
+        try:
+            os.wait()
+        except ChildProcessError:
+            pass
+    return "computed"
+
+
+def family(server, number, given, params):
+    """Holds memory together with children, who share it."""
+    hoard = bytearray(os.urandom(4096)) * (given["mb"] << 8)
+    for _ in range(given["children"]):
+        if os.fork() == 0:
+            forever()
+    time.sleep(given["for"])
+    return len(hoard) >> 20
+
+
 def closes(server, number, given, params):
     os.close(1)
     forever()
@@ -162,6 +215,15 @@ def main():
                 return listed
 
         return Fickle(unasked).serve()
+    if what == "orphans":
+        # Only the first thread may decide about signals.
+        class Patient(Server):
+            def hear(self, message):
+                if message.get("method") == "tools/call":
+                    return self.call(message["id"], message["params"])
+                return super().hear(message)
+
+        return Patient(orphans).serve()
     Server(globals()[what]).serve()
 
 

@@ -34,6 +34,7 @@ pub fn pool_with(settings: ProcessSettings) -> Arc<Pool> {
 /// A deployment in the making: `tests/servers/FILE` with these arguments.
 #[derive(Clone)]
 pub struct Server {
+    pub tenant: &'static str,
     pub command: Vec<String>,
     pub limits: Limits,
     pub boundary: Boundary,
@@ -48,6 +49,7 @@ impl Server {
         let path = format!("/app/{file}");
         let command = ["python3", "-I", &path].into_iter().chain(arguments.iter().copied());
         Server {
+            tenant: "acme",
             command: command.map(str::to_owned).collect(),
             // Generous, so that a busy machine fails no test; who tests a limit sets it.
             limits: Limits { cpu_ms: 20_000, init_cpu_ms: 20_000, init_time_ms: 60_000, ..Limits::default() },
@@ -75,6 +77,11 @@ impl Server {
         self
     }
 
+    pub fn of(mut self, tenant: &'static str) -> Server {
+        self.tenant = tenant;
+        self
+    }
+
     pub fn boundary(mut self, boundary: Boundary) -> Server {
         self.boundary = boundary;
         self
@@ -95,7 +102,7 @@ impl Server {
         let ask = Ask { limits: self.limits, boundary: self.boundary, ..Ask::default() };
         let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers");
         Arc::new(Deployment {
-            tenant: "acme".to_owned(),
+            tenant: self.tenant.to_owned(),
             server: "server".to_owned(),
             id: format!("deployment-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
             program: Program::Command {

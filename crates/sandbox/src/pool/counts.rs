@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The failures that cost a compartment its life.
-const KILLS: [Code; 9] = [
+const KILLS: [Code; 10] = [
     Code::CpuLimit,
     Code::TimeLimit,
     Code::MemoryLimit,
@@ -15,6 +15,8 @@ const KILLS: [Code; 9] = [
     Code::ProtocolViolation,
     Code::Crashed,
     Code::CompartmentLost,
+    // It gave way to another tenant while no call was in it.
+    Code::Busy,
 ];
 
 /// Totals since the pool was made. They only rise.

@@ -130,6 +130,7 @@ impl Pool {
     pub fn set_weight(&self, tenant: &str, weight: u32) {
         self.inner.ground.calls.set_weight(tenant, weight);
         self.inner.ground.plants.set_weight(tenant, weight);
+        self.inner.ground.wall.set_weight(tenant, weight);
     }
 
     /// Lets go of a deployment: compartments that serve finish, all others are killed.

@@ -4,6 +4,8 @@ use crate::Case;
 use crate::client::Place;
 use serde_json::json;
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 pub const CASES: &[Case] = &[
@@ -11,6 +13,7 @@ pub const CASES: &[Case] = &[
     ("nothing_leaves_without_the_proxy", network),
     ("a_fork_bomb_is_bounded", fork_bomb),
     ("a_memory_hog_is_killed", memory),
+    ("memory_that_no_process_shows_counts", hidden_memory),
     ("a_node_server_gets_no_more", node),
 ];
 
@@ -101,6 +104,45 @@ fn memory() {
     assert!(!output.status.success());
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("more than 100 MB of memory; `--memory` allows more"), "{told}");
+}
+
+/// Page tables, and what waits in sockets.
+const HIDDEN: [&str; 2] = [
+    "
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+start = libc.mmap(None, ctypes.c_size_t(1 << 40), 1, 0x4022, -1, ctypes.c_long(0))
+for place in range(start, start + (96 << 8) * (2 << 20), 2 << 20): ctypes.c_char.from_address(place).value
+time.sleep(600)
+",
+    "
+import socket, time
+kept, written = [], 0
+while written < 96 << 20:
+    pair = socket.socketpair()
+    kept.append(pair)
+    pair[0].setblocking(False)
+    try:
+        while True: written += pair[0].send(bytes(1 << 16))
+    except BlockingIOError: pass
+time.sleep(600)
+",
+];
+
+/// Without control groups, which `nobody` has none of.
+fn hidden_memory() {
+    let place = Place::new("hidden");
+    for code in HIDDEN {
+        let mut runner = place.runner(&["--memory", "64", "--", "/usr/bin/python3", "-c", code]);
+        if std::fs::metadata("/proc/self").expect("a process").uid() == 0 {
+            runner.uid(65534).gid(65534);
+        }
+        // Its input has ended, so it is asked to end after a while in any case.
+        let output = runner.stdin(Stdio::null()).spawn().expect("the runner").wait_with_output().expect("the end");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("more than 64 MB of memory; `--memory` allows more"), "{told}");
+    }
 }
 
 const NODE: &str = "
