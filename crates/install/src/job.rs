@@ -146,6 +146,7 @@ impl<'a> Job<'a> {
             // Not where the package is: interpreters look for modules where they start.
             folder: HOME.into(),
             proxy: Some(PROXY_PORT),
+            unix_sockets: true,
         }
     }
 

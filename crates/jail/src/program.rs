@@ -26,7 +26,9 @@
 //! # What it does not hide
 //!
 //! - `/proc/self/mountinfo` tells the paths of the host's folders that are mounted.
-//! - Before Linux has landlock's ninth interface, a socket with a path in a folder that is mounted can be connected to.
+//! - Before Linux has landlock's ninth interface, a tree with [`Tree::unix_sockets`] can connect to a socket with a path in a
+//!   folder that is mounted.
+//! - A named pipe in a folder that is mounted can be read, and written to where the folder can.
 //! - A file that is [`Content::Hidden`] shows again when somebody on the host puts another one in its place.
 //! - Without a control group the kernel's own memory, such as full sockets, counts nowhere; nor does the CPU time of
 //!   children whose parent ignores their end.
@@ -50,7 +52,7 @@ use std::time::Duration;
 
 pub use child::{Child, End, Sockets};
 pub use system::system;
-pub use tree::{Bounds, Held, Holder, Tree};
+pub use tree::{Bounds, Held, Holder, Tree, shields_sockets};
 pub use usage::Usage;
 
 use crate::namespaces::Plan;
@@ -95,7 +97,7 @@ pub enum Content {
     Link { to: PathBuf },
     /// A small file with this in it. Read-only, unless it lies in a scratch folder.
     Text { bytes: Vec<u8> },
-    /// Nothing, over a file or folder of the host that is mounted already.
+    /// Nothing, over a file, folder, named pipe or socket of the host that is mounted already.
     Hidden,
 }
 

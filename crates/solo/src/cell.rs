@@ -54,6 +54,7 @@ pub(crate) fn tree(plan: &Plan, package: Option<&Path>, trust: Option<&Trust>) -
         reads_as: reads_as(plan),
         folder: plan.folder.clone(),
         proxy: (!plan.offline).then_some(PROXY_PORT),
+        unix_sockets: true,
     }
 }
 
