@@ -11,6 +11,7 @@ mod complaint;
 pub mod config;
 mod error;
 mod explain;
+mod guard;
 mod options;
 mod outlet;
 mod plan;
@@ -24,6 +25,7 @@ mod voice;
 
 pub use error::Error;
 pub use explain::explain;
+pub use guard::Guarded;
 pub use install::{Package, Source, Surroundings};
 pub use options::{Limits, Options};
 pub use plan::{Plan, Shown, Start, Why};

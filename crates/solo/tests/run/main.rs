@@ -5,6 +5,7 @@ mod cases {
     pub mod ending;
     pub mod hostile;
     pub mod named;
+    pub mod outside;
     pub mod packages;
     pub mod session;
 }
@@ -24,6 +25,7 @@ fn main() {
         cases::session::CASES,
         cases::hostile::CASES,
         cases::named::CASES,
+        cases::outside::CASES,
         cases::ending::CASES,
         cases::packages::CASES,
     ]
@@ -55,6 +57,9 @@ fn runner(words: &[String]) -> i32 {
             "--processes" => {
                 options.limits = Limits { processes: value().parse().expect("a number"), ..options.limits }
             }
+            "--commits" => options.commits = true,
+            "--repo-settings" => options.repo_settings = true,
+            "--unix-sockets" => options.unix_sockets = true,
             "--offline" => options.offline = true,
             "--explain" => options.explain = true,
             "--dry-run" => dry_run = true,
