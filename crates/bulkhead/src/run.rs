@@ -26,9 +26,19 @@ pub struct Run {
     /// A file or folder that the server may read; may be repeated
     #[arg(long, value_name = "PATH")]
     ro: Vec<PathBuf>,
-    /// A file or folder that it may change, too; may be repeated
+    /// A file or folder that it may change, too; may be repeated. Settings of repositories, editors and shells in it, such
+    /// as `.git`, `.vscode` or `.envrc`, stay read-only
     #[arg(long, value_name = "PATH")]
     rw: Vec<PathBuf>,
+    /// Let it change `.git` in what --rw names, but for its settings and hooks
+    #[arg(long)]
+    commits: bool,
+    /// Let it change what programs outside run or obey in what --rw names: `.git/hooks`, `.vscode`, `.envrc` and the like
+    #[arg(long)]
+    repo_settings: bool,
+    /// Let it make Unix sockets with paths, though a folder that is shown may hold sockets of other programs
+    #[arg(long)]
+    unix_sockets: bool,
     /// A host that it may reach: `api.example.com`, `*.example.com`, or a base URL; may be repeated
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
@@ -107,6 +117,9 @@ impl Run {
             command: self.command.clone(),
             ro: self.ro.clone(),
             rw: self.rw.clone(),
+            commits: self.commits,
+            repo_settings: self.repo_settings,
+            unix_sockets: self.unix_sockets,
             allow: self.allow.clone(),
             tcp: self.tcp.clone(),
             env: self.env.clone(),
@@ -176,7 +189,13 @@ impl Run {
         };
         let mut flags = [paths("--ro", &self.ro), paths("--rw", &self.rw)].concat();
         flags.extend([words("--allow", &self.allow), words("--tcp", &self.tcp), words("--env", &self.env)].concat());
-        flags.extend(self.no_profile.then(|| "--no-profile".to_owned()));
+        let switches = [
+            ("--commits", self.commits),
+            ("--repo-settings", self.repo_settings),
+            ("--unix-sockets", self.unix_sockets),
+            ("--no-profile", self.no_profile),
+        ];
+        flags.extend(switches.iter().filter(|(_, set)| *set).map(|(flag, _)| (*flag).to_owned()));
         Wrap {
             program: program.unwrap_or_else(|_| "bulkhead".to_owned()),
             flags,

@@ -1,10 +1,6 @@
 //! What untrusted code says must not steer the terminal it is shown on, nor pass for a line of ours.
 
-/// Control characters, and those that change the direction of the text around them.
-fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
+use solo::steers;
 
 /// For people: what steers becomes a mark, and lines after the first are indented.
 pub fn text(text: &str) -> String {

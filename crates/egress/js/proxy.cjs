@@ -106,6 +106,18 @@ if (proxy) {
     const servername = named.servername ?? (require("node:net").isIP(host) ? undefined : host);
     return connect({ ...named, servername, socket: opening(host, number) }, done);
   };
+
+  // A jail has no netlink sockets, by which Node asks for addresses and fails without them. All that there is is the loopback.
+  const os = require("node:os");
+  const { networkInterfaces } = os;
+  const loopback = { address: "127.0.0.1", netmask: "255.0.0.0", family: "IPv4", mac: "00:00:00:00:00:00", internal: true, cidr: "127.0.0.1/8" };
+  os.networkInterfaces = () => {
+    try {
+      return networkInterfaces();
+    } catch {
+      return { lo: [{ ...loopback }] };
+    }
+  };
   require("node:module").syncBuiltinESMExports();
 
   // What `fetch` sends with: the one that its first use makes, or one that the server has put in its place.

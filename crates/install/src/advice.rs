@@ -59,6 +59,11 @@ pub fn wants_scripts(words: &str) -> bool {
     looked || (native && missing.iter().any(|text| words.contains(text))) || words.contains(missing[2])
 }
 
+/// Whether it wanted a Unix socket with a path, in the words of Node or Python.
+pub fn wants_unix_sockets(words: &str) -> bool {
+    ["listen ENOSYS", "connect ENOSYS", "[Errno 38] Function not implemented"].iter().any(|text| words.contains(text))
+}
+
 /// Whether it found no room for what it writes at its start.
 pub fn wants_room(words: &str) -> bool {
     ["ENOSPC", "No space left on device", "File too large", "I/O failure when writing extracted files"]

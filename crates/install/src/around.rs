@@ -4,6 +4,32 @@ use crate::error::Error;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// Files and folders of a home that hold keys, passwords, or settings with some in them.
+const PRIVATE: [&str; 22] = [
+    ".aws",
+    ".azure",
+    ".bash_history",
+    ".claude",
+    ".config",
+    ".docker",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".netrc",
+    ".npmrc",
+    ".oci",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".ssh",
+    ".terraform.d",
+    ".thunderbird",
+    ".vault-token",
+    ".zsh_history",
+];
+
 /// Where a command is run: what is found, and what it means, depends on it.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
@@ -51,6 +77,16 @@ impl Surroundings {
             }
         }
         plain
+    }
+
+    /// What of the person's own comes along with this file or folder, whose path has no links in it; in words.
+    pub fn private(&self, real: &Path) -> Option<String> {
+        let home = self.home.canonicalize().unwrap_or_else(|_| self.home.clone());
+        if home.starts_with(real) {
+            return Some("all of your home in it, keys and settings included".to_owned());
+        }
+        let kept = PRIVATE.iter().find(|name| real.starts_with(home.join(name)))?;
+        Some(format!("what is in your `~/{kept}`, where keys, passwords or settings are kept"))
     }
 
     /// Whether this is so much that nobody means it: the home, or something around it.

@@ -7,6 +7,11 @@ use std::path::PathBuf;
 pub enum Error {
     #[error("there is no program `{0}` in the folders of PATH")]
     NoProgram(String),
+    #[error(
+        "`{}` belongs to a version manager, and the version in use there has no such program; install it, or choose \
+         another version with the manager's own variable or file", .0.display()
+    )]
+    NoVersion(PathBuf),
     #[error("`{text}` names no package to deploy: {why}")]
     Spec { text: String, why: String },
     #[error("`{what}` cannot be found out: {why}")]

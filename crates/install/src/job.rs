@@ -2,22 +2,23 @@
 
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::ground::{HOME, PACKAGE, PROXY_PORT, ground, host};
+use crate::ground::{HOME, PACKAGE, PROXY_PORT, ground};
+use crate::question;
 use crate::registry::Registry;
 use crate::stage;
-use crate::toolchain::{self, Found};
+use crate::toolchain::Found;
 use egress::Origin;
 use jail::cgroup::Manager;
 use jail::namespaces::NOBODY;
 use jail::program::{Bounds, Child, Content, Meter, Mount, Tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::lchown;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -127,10 +128,7 @@ impl<'a> Job<'a> {
         mounts
             .push(Mount { target: PACKAGE.into(), content: Content::Shared { source: stage.to_owned(), executable } });
         let certificates = self.registry.certificates.values().filter(|path| !path.starts_with("/etc/ssl"));
-        let needs: BTreeSet<&PathBuf> = self.found.needs.iter().chain(certificates).collect();
-        let mut needs: Vec<&PathBuf> = needs.into_iter().filter(|path| !toolchain::of_system(path)).collect();
-        needs.sort_by_key(|path| path.components().count());
-        mounts.extend(needs.into_iter().map(|path| host(path, path)));
+        mounts.extend(question::needs(self.found, certificates));
         Tree {
             mounts,
             bounds: Bounds {
@@ -146,6 +144,7 @@ impl<'a> Job<'a> {
             // Not where the package is: interpreters look for modules where they start.
             folder: HOME.into(),
             proxy: Some(PROXY_PORT),
+            unix_sockets: true,
         }
     }
 
@@ -157,11 +156,9 @@ impl<'a> Job<'a> {
     }
 
     fn variables(&self) -> BTreeMap<String, String> {
-        let folders = self.found.folders.iter().map(|folder| folder.to_string_lossy().into_owned());
-        let path: Vec<String> = folders.chain(["/usr/local/bin", "/usr/bin", "/bin"].map(str::to_owned)).collect();
         let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
         let own = [
-            ("PATH", path.join(":")),
+            ("PATH", question::path(self.found)),
             ("HOME", HOME.into()),
             ("LANG", "C.UTF-8".into()),
             // Packages are unpacked there before they are moved to their place, and sources are compiled there.
@@ -247,7 +244,7 @@ fn listen(from: Option<PipeReader>) -> oneshot::Receiver<String> {
     receiver
 }
 
-fn keep(mut from: impl Read) -> String {
+pub(crate) fn keep(mut from: impl Read) -> String {
     let mut bytes = Vec::new();
     // The rest is read, too, so that nobody waits.
     let _ = from.by_ref().take(OUTPUT).read_to_end(&mut bytes);

@@ -16,7 +16,9 @@ mod order;
 mod pack;
 mod package;
 mod program;
+mod question;
 mod registry;
+mod shim;
 mod stage;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

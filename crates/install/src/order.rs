@@ -143,7 +143,7 @@ impl Order<'_> {
 
     async fn npm(&self, stage: &Path) -> Result<(), Error> {
         let found = toolchain::find("npm", self.around)?;
-        let registry = Registry::of_npm(&found.program, self.package, self.around)?;
+        let registry = Registry::of_npm(&found, self.package, self.around)?;
         let spec = self.package.spec();
         let arguments = [
             "install",
@@ -190,7 +190,7 @@ impl Order<'_> {
     async fn pip(&self, stage: &Path) -> Result<(), Error> {
         let name = self.interpreter.to_string_lossy().into_owned();
         let found = toolchain::find(&name, self.around)?;
-        let registry = Registry::of_pip(&found.program, self.around)?;
+        let registry = Registry::of_pip(&found, self.around)?;
         let spec = self.package.spec();
         if self.scripts && registry.has_password() {
             let why = "the index needs a password, and code that builds the package would see it".to_owned();

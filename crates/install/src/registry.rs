@@ -2,12 +2,18 @@
 
 use crate::around::Surroundings;
 use crate::error::Error;
+use crate::ground::HOME;
 use crate::package::Package;
+use crate::question::Question;
+use crate::toolchain::{self, Found};
 use egress::{Origin, Target};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+/// The longest file of settings that is read.
+const LONGEST: u64 = 256 << 10;
 
 /// Certificates that the person trusts, named by variables.
 const CERTIFICATES: [&str; 3] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
@@ -27,38 +33,56 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// As npm is set for this package.
-    pub(crate) fn of_npm(npm: &Path, package: &Package, around: &Surroundings) -> Result<Registry, Error> {
+    pub(crate) fn of_npm(npm: &Found, package: &Package, around: &Surroundings) -> Result<Registry, Error> {
         let scope = package.name.split_once('/').map(|(scope, _)| format!("{scope}:registry"));
-        let mut keys = vec!["registry", "userconfig", "cafile"];
+        let mut keys = vec!["registry", "cafile", "globalconfig"];
         keys.extend(scope.as_deref());
-        let told = ask(npm, &[&["config", "get"], keys.as_slice()].concat(), around)?;
-        let value = |key: &str| {
-            let values = told.lines().filter_map(|line| line.split_once('='));
-            let value = values.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).next();
-            value.filter(|value| !["", "undefined", "null"].contains(value))
+        let named = |name: &str| {
+            let value = |(known, value): (&String, &String)| known.eq_ignore_ascii_case(name).then(|| value.clone());
+            around.variables.iter().find_map(value)
         };
+        let file = named("npm_config_userconfig").map_or_else(|| around.home.join(".npmrc"), PathBuf::from);
+        let file = read(&file);
+        let variables = around.variables.iter().filter_map(|(name, value)| {
+            let key = name.to_ascii_lowercase().strip_prefix("npm_config_")?.to_owned();
+            of_npm(&key).then(|| (format!("npm_config_{key}"), value.clone()))
+        });
+        let variables: BTreeMap<String, String> = variables.collect();
+        let ask = |text: String| {
+            let files = vec![(PathBuf::from(format!("{HOME}/.npmrc")), text)];
+            let told = Question { found: npm, files, variables: variables.clone() };
+            told.ask(&[&["config", "get"], keys.as_slice()].concat())
+        };
+        let of_person = settings(&file, &around.variables);
+        let mut told = ask(of_person.clone())?;
+        // The settings of the machine may be where the jail does not show them; those of the person come last and count.
+        let of_machine = npm_value(&told, "globalconfig").filter(|path| !toolchain::of_system(path.as_ref()));
+        let of_machine = of_machine.map(|path| settings(&read(Path::new(path)), &around.variables));
+        if let Some(of_machine) = of_machine.filter(|text| !text.is_empty()) {
+            told = ask(of_machine + &of_person)?;
+        }
         let unknown =
             || Error::Unknown { what: "the registry of npm", why: "`npm config get registry` names none".into() };
-        let scoped = scope.as_deref().and_then(value);
-        let url = scoped.or_else(|| value("registry")).ok_or_else(unknown)?.to_owned();
+        let scoped = scope.as_deref().and_then(|key| npm_value(&told, key));
+        let url = scoped.or_else(|| npm_value(&told, "registry")).ok_or_else(unknown)?.to_owned();
         let origin = origin(&url)?;
-        let file = value("userconfig").and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
         let mut settings = own_lines(&file, &origin, &around.variables);
         settings.push(format!("registry={url}"));
         settings.extend(scoped.and(scope.as_deref()).map(|scope| format!("{scope}={url}")));
         let mut certificates = certificates(around);
-        if let Some(file) = value("cafile") {
+        if let Some(file) = npm_value(&told, "cafile") {
             certificates.insert("npm_config_cafile".to_owned(), file.into());
         }
         Ok(Registry { url, origin, settings, certificates })
     }
 
     /// As pip is set.
-    pub(crate) fn of_pip(python: &Path, around: &Surroundings) -> Result<Registry, Error> {
-        let told = ask(python, &["-m", "pip", "config", "list"], around)?;
+    pub(crate) fn of_pip(python: &Found, around: &Surroundings) -> Result<Registry, Error> {
+        let question = Question { found: python, files: pip_files(around), variables: pip_variables(around) };
+        let told = question.ask(&["-m", "pip", "config", "list"])?;
         let url = match pip_value(&told, "index-url") {
             Some(url) => url,
-            None => ask(python, &["-c", DEFAULT_INDEX], around)?.trim().to_owned(),
+            None => question.ask(&["-c", DEFAULT_INDEX])?.trim().to_owned(),
         };
         let origin = origin(&url)?;
         let mut certificates = certificates(around);
@@ -85,17 +109,76 @@ impl Registry {
     }
 }
 
-fn ask(program: &Path, arguments: &[&str], around: &Surroundings) -> Result<String, Error> {
-    let mut command = Command::new(program);
-    command.env_clear().envs(&around.variables);
-    // Not in the working directory: what lies there may be anybody's.
-    command.args(arguments).current_dir(&around.home).stdin(Stdio::null()).stderr(Stdio::piped());
-    let output = command.output().map_err(Error::path(program))?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("it failed").to_owned();
-        return Err(Error::Unknown { what: "the settings of the package manager", why });
+/// What a file of settings holds; nothing when there is none, or it is longer than any.
+fn read(path: &Path) -> String {
+    let mut text = String::new();
+    let file = fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()));
+    let read = file.and_then(|file| file.take(LONGEST).read_to_string(&mut text).ok());
+    read.map(|_| text).unwrap_or_default()
+}
+
+/// Whether npm may be told of this setting: where packages are, and nothing else. Passwords are for whoever fetches.
+fn of_npm(key: &str) -> bool {
+    ["registry", "cafile", "prefix", "globalconfig"].contains(&key) || key.ends_with(":registry")
+}
+
+/// The lines of an `.npmrc` that say where packages are.
+fn settings(file: &str, variables: &BTreeMap<String, String>) -> String {
+    let own = file.lines().filter(|line| line.split_once('=').is_some_and(|(key, _)| of_npm(key.trim())));
+    own.map(|line| expanded(line, variables) + "\n").collect()
+}
+
+fn npm_value<'a>(told: &'a str, key: &str) -> Option<&'a str> {
+    let mut values = told.lines().filter_map(|line| line.split_once('='));
+    let value = values.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim());
+    value.filter(|value| !["", "undefined", "null"].contains(value))
+}
+
+/// Where pip has its settings in a jail; those that a variable names come last.
+const NAMED_FOR_PIP: &str = "/etc/pip-named.conf";
+
+fn pip_files(around: &Surroundings) -> Vec<(PathBuf, String)> {
+    let config = around.variables.get("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = config.unwrap_or_else(|| around.home.join(".config"));
+    let named = around.variables.get("PIP_CONFIG_FILE").map(PathBuf::from);
+    let all = [
+        ("/etc/xdg/pip/pip.conf".to_owned(), Some("/etc/xdg/pip/pip.conf".into())),
+        ("/etc/pip.conf".to_owned(), Some("/etc/pip.conf".into())),
+        (format!("{HOME}/.pip/pip.conf"), Some(around.home.join(".pip/pip.conf"))),
+        (format!("{HOME}/.config/pip/pip.conf"), Some(config.join("pip/pip.conf"))),
+        (NAMED_FOR_PIP.to_owned(), named),
+    ];
+    let text = |(place, path): (String, Option<PathBuf>)| Some((PathBuf::from(place), pip_settings(&read(&path?))));
+    all.into_iter().filter_map(text).filter(|(_, text)| !text.is_empty()).collect()
+}
+
+/// The lines of a `pip.conf` that say where packages are, with the names of their sections.
+fn pip_settings(file: &str) -> String {
+    let mut kept = String::new();
+    let mut within = false;
+    for line in file.lines() {
+        // A line that is indented goes on with the one before.
+        if !line.starts_with(char::is_whitespace) {
+            let key = line.split(['=', ':']).next().unwrap_or_default().trim().replace('_', "-");
+            within = line.starts_with('[') || ["index-url", "cert"].contains(&key.as_str());
+        }
+        if within {
+            kept.push_str(line);
+            kept.push('\n');
+        }
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    kept
+}
+
+fn pip_variables(around: &Surroundings) -> BTreeMap<String, String> {
+    let known = ["PIP_INDEX_URL", "PIP_CERT"].iter().filter_map(|name| around.variables.get_key_value(*name));
+    let mut known: BTreeMap<String, String> = known.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if let Some(named) = around.variables.get("PIP_CONFIG_FILE") {
+        // To pip this means: no settings from files.
+        let place = if named == "/dev/null" { named } else { NAMED_FOR_PIP };
+        known.insert("PIP_CONFIG_FILE".to_owned(), place.to_owned());
+    }
+    known
 }
 
 fn certificates(around: &Surroundings) -> BTreeMap<String, PathBuf> {
@@ -117,14 +200,16 @@ fn origin(url: &str) -> Result<Origin, Error> {
 fn own_lines(file: &str, origin: &Origin, variables: &BTreeMap<String, String>) -> Vec<String> {
     let mark = format!("//{}/", origin.authority());
     let own = file.lines().map(str::trim).filter(|line| line.starts_with(&mark));
-    own.map(|line| {
-        let mut line = line.to_owned();
-        for (name, value) in variables {
-            line = line.replace(&format!("${{{name}}}"), value);
-        }
-        line
-    })
-    .collect()
+    own.map(|line| expanded(line, variables)).collect()
+}
+
+/// With `${NAME}` replaced by the variable's value.
+fn expanded(line: &str, variables: &BTreeMap<String, String>) -> String {
+    let mut line = line.to_owned();
+    for (name, value) in variables.iter().filter(|_| line.contains("${")).collect::<Vec<_>>() {
+        line = line.replace(&format!("${{{name}}}"), value);
+    }
+    line
 }
 
 /// `global.index-url='https://…'`; variables come before files, and what is meant for installing before the rest.

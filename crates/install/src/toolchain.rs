@@ -2,11 +2,11 @@
 
 use crate::around::Surroundings;
 use crate::error::Error;
+use crate::shim::{self, Shim};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// What every jail shows of the host anyway.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
@@ -61,8 +61,13 @@ pub fn toolchains(names: &[&str], around: &Surroundings) -> Vec<PathBuf> {
     all
 }
 
+/// Whether it is a file that may be executed.
+pub(crate) fn runs(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
 fn look(name: &str, around: &Surroundings) -> Result<PathBuf, Error> {
-    let runs = |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let runs = |path: &PathBuf| runs(path);
     let missing = || Error::NoProgram(name.to_owned());
     if name.contains('/') {
         return Some(around.absolute(Path::new(name))).filter(runs).ok_or_else(missing);
@@ -71,8 +76,12 @@ fn look(name: &str, around: &Surroundings) -> Result<PathBuf, Error> {
     if !name.starts_with("python3.") {
         return in_path.next().ok_or_else(missing);
     }
-    // There are shims for versions that are not in use, which only say so.
-    let answers = |path: &PathBuf| interpreter(path).is_none() || unshim(path, around).is_some();
+    // There are shims for versions that are not in use.
+    let answers = |path: &PathBuf| match shim::look_behind(path, around) {
+        Shim::No => interpreter(path).is_none(),
+        Shim::For(_) => true,
+        Shim::ForNothing => false,
+    };
     in_path.find(answers).or_else(|| kept(name, around).into_iter().find(runs)).ok_or_else(missing)
 }
 
@@ -100,7 +109,11 @@ fn follow(program: &Path, around: &Surroundings, found: &mut Found, depth: usize
     if depth > DEEPEST {
         return Err(Error::NoProgram(program.display().to_string()));
     }
-    let program = &unshim(program, around).unwrap_or_else(|| program.to_owned());
+    let program = &match shim::look_behind(program, around) {
+        Shim::For(real) => real,
+        Shim::No => program.to_owned(),
+        Shim::ForNothing => return Err(Error::NoVersion(program.to_owned())),
+    };
     let real = fs::canonicalize(program).map_err(Error::path(program))?;
     let mut place = program.clone();
     for _ in 0..DEEPEST {
@@ -125,26 +138,6 @@ fn follow(program: &Path, around: &Surroundings, found: &mut Found, depth: usize
         follow(&path, around, found, depth + 1)?;
     }
     Ok(program.clone())
-}
-
-/// Version managers put a small program in front of the real one. The real one knows where it is.
-fn unshim(program: &Path, around: &Surroundings) -> Option<PathBuf> {
-    let name = program.file_name()?.to_str()?;
-    let (kind, ask): (&str, [&str; 2]) = if name.starts_with("python") {
-        ("python", ["-c", "import sys; print(sys.executable)"])
-    } else if name == "node" {
-        ("node", ["-p", "process.execPath"])
-    } else {
-        return None;
-    };
-    let real = fs::canonicalize(program).ok()?;
-    if real.file_name()?.to_str()?.starts_with(kind) && interpreter(&real).is_none() {
-        return None;
-    }
-    let mut command = Command::new(program);
-    command.args(ask).current_dir(&around.folder).stdin(Stdio::null()).stderr(Stdio::null());
-    let answer = String::from_utf8(command.output().ok()?.stdout).ok()?;
-    Some(PathBuf::from(answer.trim_end())).filter(|path| path.is_absolute() && path.is_file())
 }
 
 /// A place outside of the system is shown with the installation that it belongs to; or alone, if it is in no such thing.

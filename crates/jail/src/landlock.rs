@@ -13,6 +13,15 @@ use crate::error::Error;
 /// what [`deny_all`] returns.
 const NEWEST: ABI = ABI::V9;
 
+/// The interface version of this kernel; 0 when it has none.
+pub(crate) fn version() -> u32 {
+    const ASK_FOR_VERSION: libc::c_long = 1;
+    let nothing = std::ptr::null::<libc::c_void>();
+    // SAFETY: with this flag the kernel wants no pointer and no length, and only tells a number.
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0usize, ASK_FOR_VERSION) };
+    version.try_into().unwrap_or(0)
+}
+
 /// What a program may do with a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {

@@ -12,7 +12,7 @@ use crate::error::PolicyError;
 use crate::symbols;
 
 /// Every policy file by the name that `extends` uses.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 9] = [
     ("isolate-base", include_str!("../policies/isolate-base.toml")),
     ("isolate-call", include_str!("../policies/isolate-call.toml")),
     ("isolate-serve", include_str!("../policies/isolate-serve.toml")),
@@ -20,6 +20,8 @@ const FILES: [(&str, &str); 7] = [
     ("program", include_str!("../policies/program.toml")),
     ("tree", include_str!("../policies/tree.toml")),
     ("tree-in-group", include_str!("../policies/tree-in-group.toml")),
+    ("tree-unix", include_str!("../policies/tree-unix.toml")),
+    ("tree-unix-in-group", include_str!("../policies/tree-unix-in-group.toml")),
 ];
 
 #[derive(Debug, Deserialize)]

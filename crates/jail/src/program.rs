@@ -26,7 +26,9 @@
 //! # What it does not hide
 //!
 //! - `/proc/self/mountinfo` tells the paths of the host's folders that are mounted.
-//! - Before Linux has landlock's ninth interface, a socket with a path in a folder that is mounted can be connected to.
+//! - Before Linux has landlock's ninth interface, a tree with [`Tree::unix_sockets`] can connect to a socket with a path in a
+//!   folder that is mounted.
+//! - A named pipe in a folder that is mounted can be read, and written to where the folder can.
 //! - A file that is [`Content::Hidden`] shows again when somebody on the host puts another one in its place.
 //! - Without a control group not all of the kernel's own memory counts: page tables and full sockets do, the lists of what
 //!   is mapped and of open files do not. The CPU time of children whose parent ignores their end is partly estimated.
@@ -54,7 +56,7 @@ use std::time::Duration;
 pub use child::{Child, End, Sockets};
 pub use meter::Meter;
 pub use system::system;
-pub use tree::{Bounds, Held, Holder, Tree};
+pub use tree::{Bounds, Held, Holder, Tree, shields_sockets};
 pub use usage::Usage;
 
 use crate::namespaces::Plan;
@@ -99,7 +101,7 @@ pub enum Content {
     Link { to: PathBuf },
     /// A small file with this in it. Read-only, unless it lies in a scratch folder.
     Text { bytes: Vec<u8> },
-    /// Nothing, over a file or folder of the host that is mounted already.
+    /// Nothing, over a file, folder, named pipe or socket of the host that is mounted already.
     Hidden,
 }
 

@@ -22,17 +22,23 @@ pub enum PolicyName {
     Tree,
     /// The same in a control group.
     TreeInGroup,
+    /// A tree whose programs may make sockets that have paths.
+    TreeUnix,
+    /// The same in a control group.
+    TreeUnixInGroup,
 }
 
 impl PolicyName {
     /// Every policy.
-    pub const ALL: [PolicyName; 6] = [
+    pub const ALL: [PolicyName; 8] = [
         PolicyName::IsolateZygote,
         PolicyName::IsolateCall,
         PolicyName::IsolateServe,
         PolicyName::Program,
         PolicyName::Tree,
         PolicyName::TreeInGroup,
+        PolicyName::TreeUnix,
+        PolicyName::TreeUnixInGroup,
     ];
 
     /// The name of its file.
@@ -44,6 +50,8 @@ impl PolicyName {
             PolicyName::Program => "program",
             PolicyName::Tree => "tree",
             PolicyName::TreeInGroup => "tree-in-group",
+            PolicyName::TreeUnix => "tree-unix",
+            PolicyName::TreeUnixInGroup => "tree-unix-in-group",
         }
     }
 }
@@ -134,8 +142,8 @@ impl Filter {
 /// without when it says that it does not.
 fn otherwise(name: PolicyName) -> SeccompAction {
     match name {
-        PolicyName::Program | PolicyName::Tree | PolicyName::TreeInGroup => SeccompAction::Errno(libc::ENOSYS as u32),
-        _ => SeccompAction::KillProcess,
+        PolicyName::IsolateZygote | PolicyName::IsolateCall | PolicyName::IsolateServe => SeccompAction::KillProcess,
+        _ => SeccompAction::Errno(libc::ENOSYS as u32),
     }
 }
 

@@ -149,6 +149,8 @@ impl Launcher {
             reads_as: std::fs::metadata(files).ok().map(|folder| folder.uid()).filter(|owner| *owner != 0),
             folder: FILES.into(),
             proxy: network.map(|network| network.port),
+            // Neither a layer nor the system holds a socket of anybody else.
+            unix_sockets: true,
         }
     }
 

@@ -8,7 +8,7 @@ use egress::proxy::Outfit;
 use install::{PACKAGE, PROXY_PORT, ground, host};
 use jail::program::{Bounds, Content, Mount, Tree};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const OPEN_FILES: u64 = 4096;
 /// Of one process, over its whole life: a server of a desktop runs for days.
@@ -30,15 +30,7 @@ pub(crate) fn tree(plan: &Plan, package: Option<&Path>, trust: Option<&Trust>) -
     }
     ports::name(&plan.tcp, &mut mounts);
     mounts.extend(package.map(|folder| host(PACKAGE, folder)));
-    mounts.extend(plan.shown.iter().map(|shown| {
-        let source = shown.path.clone();
-        let content = match shown.access {
-            Access::Read => Content::Host { source, executable: true },
-            // Nothing that it writes is a program.
-            Access::Write => Content::Shared { source, executable: false },
-        };
-        Mount { target: shown.path.clone(), content }
-    }));
+    mounts.extend(of_host(plan));
     let memory_bytes = limits.memory_mb << 20;
     Tree {
         mounts,
@@ -54,7 +46,29 @@ pub(crate) fn tree(plan: &Plan, package: Option<&Path>, trust: Option<&Trust>) -
         reads_as: reads_as(plan),
         folder: plan.folder.clone(),
         proxy: (!plan.offline).then_some(PROXY_PORT),
+        unix_sockets: plan.makes_sockets(),
     }
+}
+
+/// What is shown of the host, with what is kept from the server in there. What lies in another comes after it.
+fn of_host(plan: &Plan) -> Vec<Mount> {
+    let read = |path: &PathBuf, executable| Content::Host { source: path.clone(), executable };
+    // Nothing that it writes is a program.
+    let write = |path: &PathBuf| Content::Shared { source: path.clone(), executable: false };
+    let mut all: Vec<(&PathBuf, Content)> = Vec::new();
+    for shown in &plan.shown {
+        let content = match shown.access {
+            Access::Read => read(&shown.path, true),
+            Access::Write => write(&shown.path),
+        };
+        all.push((&shown.path, content));
+    }
+    let guarded = &plan.guarded;
+    all.extend(guarded.pinned.iter().map(|path| (path, write(path))));
+    all.extend(guarded.read_only.iter().map(|path| (path, read(path, false))));
+    all.extend(guarded.pipes.iter().map(|path| (path, Content::Hidden)));
+    all.sort_by_key(|(path, _)| path.components().count());
+    all.into_iter().map(|(path, content)| Mount { target: path.clone(), content }).collect()
 }
 
 /// For root, who could be anybody: the owner of what is to be written, so that it stays theirs; else the owner of what is

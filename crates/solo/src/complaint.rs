@@ -103,6 +103,11 @@ fn missing(plan: &Plan, words: &str) -> Vec<String> {
                     in a jail";
         lines.push(line.to_owned());
     }
+    if !plan.makes_sockets() && advice::wants_unix_sockets(words) {
+        let line = "the server may want a Unix socket with a path, which it has not beside folders of yours; `--unix-sockets` \
+                    before `--` allows it";
+        lines.push(line.to_owned());
+    }
     if advice::wants_room(words) {
         let room = plan.limits.tmp_mb;
         lines.push(format!(

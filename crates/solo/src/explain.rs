@@ -5,7 +5,11 @@ use crate::profile::Access;
 use crate::trust::is_partial;
 use install::{HOME, TMP};
 use jail::cgroup;
+use jail::program::shields_sockets;
 use std::fmt::Write;
+
+/// Files and folders that are named; of the others there is a count.
+const MOST_NAMED: usize = 20;
 
 /// Variables that every jail has, which say nothing about the person.
 const USUAL: [&str; 15] = [
@@ -41,10 +45,18 @@ pub fn explain(plan: &Plan) -> String {
         lines.push(format!("  {}, read-only{}", shown.path.display(), why(shown.why)));
     }
     lines.push("  its own processes and nobody else's".into());
+    if !plan.makes_sockets() && !shields_sockets() {
+        lines.push(
+            "It makes no Unix sockets with paths: the folders above may hold some of other programs \
+             (`--unix-sockets` allows them)"
+                .into(),
+        );
+    }
     lines.push("It may write to".to_owned());
     for shown in plan.shown.iter().filter(|shown| shown.access == Access::Write) {
         lines.push(format!("  {}{}, but not run programs from there", shown.path.display(), why(shown.why)));
     }
+    lines.extend(guarded(plan));
     let room = plan.limits.tmp_mb;
     lines.push(format!("  {HOME} and {TMP}: empty at the start, {room} MB each, in memory, gone at the end"));
     lines.push(format!("It starts in {}. Nothing else of this machine is there.", plan.folder.display()));
@@ -65,6 +77,33 @@ pub fn explain(plan: &Plan) -> String {
     lines.extend(limits(plan));
     lines.extend(plan.hints.iter().map(|hint| format!("Note: {hint}")));
     lines.join("\n") + "\n"
+}
+
+/// What stays as it is in the folders that it may change.
+fn guarded(plan: &Plan) -> Vec<String> {
+    let outside = "programs outside run or obey it";
+    let mut lines: Vec<String> = plan
+        .guarded
+        .read_only
+        .iter()
+        .take(MOST_NAMED)
+        .map(|path| {
+            let flag = if path.ends_with(".git") {
+                "`--commits` allows it, but for settings and hooks"
+            } else {
+                "`--repo-settings` allows it"
+            };
+            format!("    but not {}: {outside} ({flag})", path.display())
+        })
+        .collect();
+    let rest = plan.guarded.read_only.len().saturating_sub(MOST_NAMED);
+    if rest > 0 {
+        lines.push(format!("    nor {rest} more of the kind"));
+    }
+    if !plan.guarded.unheld.is_empty() {
+        lines.push("    If such a thing is created during the run, a line on stderr names it".to_owned());
+    }
+    lines
 }
 
 fn why(why: Why) -> &'static str {

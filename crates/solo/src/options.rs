@@ -12,6 +12,12 @@ pub struct Options {
     pub ro: Vec<PathBuf>,
     /// Files and folders that it may change, too.
     pub rw: Vec<PathBuf>,
+    /// Let it change `.git` in what it may change, but for its settings and hooks.
+    pub commits: bool,
+    /// Let it change all that programs outside run or obey, such as `.git/hooks` or `.vscode`.
+    pub repo_settings: bool,
+    /// Let it make sockets with paths, which lead to programs outside where a folder holds one of theirs.
+    pub unix_sockets: bool,
     /// What it may reach: hosts or base URLs.
     pub allow: Vec<String>,
     /// Ports of hosts, as `HOST:PORT`, for what does not go through a proxy.

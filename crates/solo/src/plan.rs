@@ -1,6 +1,7 @@
 //! What the jail will be: decided before anything is started, and changed by nobody afterwards.
 
 use crate::error::Error;
+use crate::guard::{Allowed, Guarded};
 use crate::options::{Limits, Options};
 use crate::ports::{self, Port};
 use crate::profile::{self, Access, Profile};
@@ -43,6 +44,10 @@ pub struct Plan {
     pub profile: Option<String>,
     /// Lines for the person: what looks wrong, and what to do about it.
     pub hints: Vec<String>,
+    /// What it may not change in there, nor use.
+    pub guarded: Guarded,
+    /// Whether it may make sockets with paths.
+    pub unix_sockets: bool,
     pub offline: bool,
     pub refresh: bool,
     pub scripts: bool,
@@ -117,6 +122,8 @@ impl Plan {
             limits: options.limits,
             profile: profile.as_ref().map(|profile| profile.about.clone()),
             hints: Vec::new(),
+            guarded: Guarded::default(),
+            unix_sockets: options.unix_sockets,
             offline: options.offline,
             refresh: options.refresh,
             scripts: options.scripts,
@@ -134,6 +141,7 @@ impl Plan {
         plan.show_needed(&found, around);
         plan.rules()?;
         plan.shown.sort_by_key(|shown| shown.path.components().count());
+        plan.guard(options, profile.as_ref())?;
         plan.folder = plan.working_folder(&around.folder);
         plan.settle_home(around);
         plan.hint(around);
@@ -159,22 +167,39 @@ impl Plan {
         for (path, access) in asked.chain(options.rw.iter().map(|path| (path, Access::Write))) {
             let path = around.absolute(path);
             let refuse = |why: &str| Err(Error::Folder { path: path.clone(), why: why.to_owned() });
-            if !path.exists() {
-                return refuse("it is not there");
-            }
+            let Ok(real) = path.canonicalize() else { return refuse("it is not there") };
             if self.shown.iter().any(|shown| shown.path == path) {
                 return refuse("it is named twice");
             }
-            if let Some(why) = closed(&path) {
+            if let Some(why) = closed(&path).or_else(|| closed_behind(&real)) {
                 return refuse(why);
             }
-            if around.around_home(&path) {
-                self.hints.push(format!(
-                    "`{}` is shown with all of your home in it, keys and settings included",
-                    path.display()
-                ));
+            if let Some(what) = around.private(&real) {
+                let leads = if real == path { String::new() } else { format!(" leads to `{}`, and", real.display()) };
+                self.hints.push(format!("`{}`{leads} is shown with {what}", path.display()));
             }
             self.shown.push(Shown { path, access, why: Why::Asked });
+        }
+        Ok(())
+    }
+
+    /// What lies in the folders that are shown, and is not for the server.
+    fn guard(&mut self, options: &Options, profile: Option<&Profile>) -> Result<(), Error> {
+        let allowed = match profile {
+            _ if options.repo_settings => Allowed::Everything,
+            Some(profile) if profile.commits => Allowed::Commits,
+            _ if options.commits => Allowed::Commits,
+            _ => Allowed::Nothing,
+        };
+        let others: Vec<PathBuf> = self.shown.iter().map(|shown| shown.path.clone()).collect();
+        for shown in self.shown.iter().filter(|shown| shown.why != Why::Toolchain) {
+            let writable = shown.access == Access::Write;
+            if !self.guarded.add(&shown.path, writable, allowed, &others) && writable && allowed != Allowed::Everything
+            {
+                let why = "it holds more than can be searched for what programs outside run or obey, such as `.git`; name a \
+                           smaller folder, or add `--repo-settings` to let the server change all of it";
+                return Err(Error::Folder { path: shown.path.clone(), why: why.to_owned() });
+            }
         }
         Ok(())
     }
@@ -302,6 +327,11 @@ impl Plan {
         self.allow.iter().filter_map(target).filter(|to| own(&to.origin.host)).map(|to| to.origin.port).collect()
     }
 
+    /// Whether it may make sockets with paths: by a flag, or because there is none of anybody else's that it could reach.
+    pub(crate) fn makes_sockets(&self) -> bool {
+        self.unix_sockets || self.shown.iter().all(|shown| shown.why == Why::Toolchain)
+    }
+
     fn sees(&self, path: &Path) -> bool {
         of_system(path) || self.shown.iter().any(|shown| path.starts_with(&shown.path))
     }
@@ -416,6 +446,12 @@ fn own(host: &Host) -> bool {
         Host::Name(name) => name == "localhost",
         Host::Address(address) => address.is_loopback(),
     }
+}
+
+/// Why what a link leads to cannot be shown: with it came the processes and devices of this machine.
+fn closed_behind(real: &Path) -> Option<&'static str> {
+    let closed = CLOSED[..3].iter().any(|own| real.starts_with(own)) || real == Path::new("/");
+    closed.then_some("it is, or leads to, the processes and devices of this machine; name the folders that are needed")
 }
 
 /// Why this path of the host cannot be shown.

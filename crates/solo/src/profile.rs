@@ -23,6 +23,7 @@ pub struct Profile {
     pub arguments: Option<Access>,
     pub after: BTreeMap<String, Access>,
     pub files_after: Vec<String>,
+    pub commits: bool,
     pub hosts: Vec<String>,
     pub variables: Vec<String>,
     pub files: Vec<String>,

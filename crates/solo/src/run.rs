@@ -4,6 +4,7 @@ use crate::cell;
 use crate::complaint::Complaints;
 use crate::error::Error;
 use crate::explain::explain;
+use crate::guard::Lookout;
 use crate::options::Options;
 use crate::outlet;
 use crate::plan::{Plan, Start};
@@ -27,6 +28,8 @@ const FINISH: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(3);
 /// What the server has written has so long to reach the client.
 const FLUSH: Duration = Duration::from_secs(5);
+/// How often somebody looks for what could not be kept from being created.
+const LOOK_OUT: Duration = Duration::from_secs(5);
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How the server ended.
@@ -151,6 +154,7 @@ struct Session {
     _outlet: Option<tokio::task::JoinSet<()>>,
     _ports: tokio::task::JoinSet<()>,
     complaints: Complaints,
+    lookout: Lookout,
     /// When it is asked to end, and when it is killed.
     ask_at: Instant,
     kill_at: Instant,
@@ -178,6 +182,7 @@ impl Session {
             _outlet: outlet,
             _ports: ports,
             complaints,
+            lookout: Lookout::new(&plan.guarded),
             ask_at: never,
             kill_at: never,
             undelivered: 2,
@@ -186,6 +191,8 @@ impl Session {
 
     /// Until its end.
     async fn last(mut self, mut signals: Signals) -> Result<Ended, Error> {
+        let mut look_out = tokio::time::interval(LOOK_OUT);
+        look_out.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 event = self.events.recv() => match event {
@@ -195,6 +202,7 @@ impl Session {
                 _ = signals.next() => self.ask(),
                 () = tokio::time::sleep_until(self.ask_at) => self.ask(),
                 () = tokio::time::sleep_until(self.kill_at) => self.kill(),
+                _ = look_out.tick() => self.look_out(),
                 why = self.watcher.reason() => {
                     self.voice.say(&format!("killed: {why}"));
                     self.kill();
@@ -214,9 +222,14 @@ impl Session {
         if self.child.killed_for_memory() > 0 {
             self.voice.say(&format!("killed: {}", supervise::over_memory(&self.plan.limits)));
         }
+        self.look_out();
         let status = exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or_default());
         self.complaints.ended(&self.plan);
         Ok(Ended { status })
+    }
+
+    fn look_out(&mut self) {
+        self.lookout.look().iter().for_each(|line| self.voice.say(line));
     }
 
     fn hear(&mut self, event: Event) {

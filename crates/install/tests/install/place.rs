@@ -66,7 +66,7 @@ impl Place {
             file_bytes: 1 << 20,
             open_files: 1024,
         };
-        let tree = Tree { mounts, bounds, reads_as: None, folder: PACKAGE.into(), proxy: None };
+        let tree = Tree { mounts, bounds, reads_as: None, folder: PACKAGE.into(), proxy: None, unix_sockets: true };
         let mut variables = BTreeMap::from([("HOME", HOME), ("TMPDIR", TMP), ("PATH", "/usr/bin:/bin")]);
         variables.extend(installed.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

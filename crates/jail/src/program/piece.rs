@@ -88,7 +88,7 @@ fn place(mounts: &[Mount], index: usize) -> Result<bool, SpawnError> {
                 (Content::Host { source, .. } | Content::Shared { source, .. }, Ok(found)) => {
                     found.is_dir() == source.is_dir()
                 }
-                (Content::Hidden, Ok(found)) => found.is_dir() || found.is_file(),
+                (Content::Hidden, Ok(found)) => !found.is_symlink(),
                 (_, Ok(found)) => found.is_dir(),
             };
             if fits { Ok(false) } else { wrong("something else is mounted there, and has no place for it") }

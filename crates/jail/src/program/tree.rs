@@ -8,6 +8,7 @@ use super::child::Bound;
 use super::inside::{Command, Start, Whole};
 use super::{Child, Limits, Mount, SpawnError, piece, plan};
 use crate::cgroup::{self, Group, Manager};
+use crate::landlock;
 use crate::seccomp::{Filter, PolicyName};
 
 /// Processes that are ours in there: the outer and the first one.
@@ -27,6 +28,10 @@ pub struct Tree {
     pub folder: PathBuf,
     /// The port on 127.0.0.1 inside on which [`Child::listener`] listens; 0 for any.
     pub proxy: Option<u16>,
+    /// Whether programs may make sockets with paths. Unless [`shields_sockets`], they can connect to every such socket in
+    /// a folder that is mounted, read-only or not, so this is for trees without folders of other people's. Connected pairs
+    /// can always be made.
+    pub unix_sockets: bool,
 }
 
 /// How much the tree may use.
@@ -87,7 +92,7 @@ impl Tree {
         }
         let start = Start {
             plan,
-            filter: filter(groups.is_some())?,
+            filter: filter(groups.is_some(), self.unix_sockets || shields_sockets())?,
             pieces: piece::pieces(&self.mounts, self.bounds.memory_bytes)?,
             limits: self.bounds.of_each(),
             command: Command::new(program, arguments, environment)?,
@@ -130,13 +135,20 @@ impl Bounds {
     }
 }
 
-/// Compiled once: it is the same for every tree.
-fn filter(in_group: bool) -> Result<Filter, SpawnError> {
-    static ALONE: OnceLock<Filter> = OnceLock::new();
-    static IN_GROUP: OnceLock<Filter> = OnceLock::new();
-    let (known, policy) = match in_group {
-        true => (&IN_GROUP, PolicyName::TreeInGroup),
-        false => (&ALONE, PolicyName::Tree),
+/// Whether this kernel keeps a tree from connecting to sockets in folders that are mounted (landlock's ninth interface).
+pub fn shields_sockets() -> bool {
+    static VERSION: OnceLock<u32> = OnceLock::new();
+    *VERSION.get_or_init(landlock::version) >= 9
+}
+
+/// Each compiled once: it is the same for every tree.
+fn filter(in_group: bool, unix_sockets: bool) -> Result<Filter, SpawnError> {
+    static KNOWN: [OnceLock<Filter>; 4] = [const { OnceLock::new() }; 4];
+    let (known, policy) = match (in_group, unix_sockets) {
+        (false, false) => (&KNOWN[0], PolicyName::Tree),
+        (true, false) => (&KNOWN[1], PolicyName::TreeInGroup),
+        (false, true) => (&KNOWN[2], PolicyName::TreeUnix),
+        (true, true) => (&KNOWN[3], PolicyName::TreeUnixInGroup),
     };
     if let Some(filter) = known.get() {
         return Ok(filter.clone());

@@ -8,9 +8,9 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
 use jail::cgroup::Manager;
-use jail::program::{SpawnError, Tree};
+use jail::program::{Content, SpawnError, Tree, shields_sockets};
 
-use crate::trees::{Ground, groups, interpreter, passes, python, start};
+use crate::trees::{Ground, groups, interpreter, mount, passes, python, start};
 
 pub fn see_nothing_of_the_host() {
     let ground = Ground::new();
@@ -153,7 +153,7 @@ calls = dict(ptrace=(101, 0), mount=(165, 0, 0, 0, 0, 0), umount2=(166, 0, 0), p
 for name, (number, *arguments) in calls.items():
     assert answer(number, *arguments) == 'ENOSYS', (name, answer(number, *arguments))
 for family, kind, protocol in [(socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_INET, socket.SOCK_DGRAM, 1), (socket.AF_PACKET, socket.SOCK_RAW, 0), (socket.AF_NETLINK, socket.SOCK_RAW, 15),
-                               (socket.AF_NETLINK, socket.SOCK_RAW, 12), (38, 5, 0), (40, 1, 0), (31, 3, 1), (socket.AF_INET, 5, 132)]:
+                               (socket.AF_NETLINK, socket.SOCK_RAW, 12), (socket.AF_NETLINK, socket.SOCK_RAW, 0), (socket.AF_NETLINK, socket.SOCK_DGRAM, 0), (38, 5, 0), (40, 1, 0), (31, 3, 1), (socket.AF_INET, 5, 132)]:
     try: socket.socket(family, kind, protocol)
     except OSError as error: assert error.errno == errno.ENOSYS, (family, kind, protocol, error)
     else: raise AssertionError((family, kind, protocol))
@@ -191,7 +191,7 @@ for address in ['192.0.2.1', '10.0.0.1', '169.254.169.254']:
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM): fails(socket.AF_INET, kind, (address, 80), errno.ENETUNREACH)
 fails(socket.AF_INET6, socket.SOCK_STREAM, ('2001:db8::1', 80), errno.ENETUNREACH, errno.EADDRNOTAVAIL)
 fails(socket.AF_UNIX, socket.SOCK_STREAM, '\0' + name, errno.ECONNREFUSED)
-assert [name for _, name in socket.if_nameindex()] == ['lo']
+assert socket.if_nametoindex('lo') == 1
 def serve(family, address):
     here = socket.socket(family); here.bind(address); here.listen()
     thread = threading.Thread(target=lambda: here.accept()[0].sendall(b'hello')); thread.start()
@@ -199,4 +199,133 @@ def serve(family, address):
 serve(socket.AF_INET, ('127.0.0.1', 0)); serve(socket.AF_UNIX, '/tmp/socket'); serve(socket.AF_UNIX, '\0' + name)
 "#),
     ));
+}
+
+/// `/usr` is the same file for every tenant: whether a page of it is in memory tells what the others do.
+pub fn cannot_tell_what_others_have_read() {
+    let ground = Ground::new();
+    passes(ground.python(
+        r#"
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+def answer(number, *arguments):
+    ctypes.set_errno(0)
+    result = libc.syscall(number, *[ctypes.c_long(argument) for argument in arguments])
+    return 'allowed' if result != -1 else errno.errorcode[ctypes.get_errno()]
+fd = os.open('/usr/bin/env', os.O_RDONLY)
+buffer = ctypes.create_string_buffer(4096)
+pieces = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 4096)
+read = lambda flags: answer(327, fd, ctypes.addressof(pieces), 1, 0, 0, flags)
+assert read(0) == 'allowed'
+for flags in (0x8, 0x80, 0x88, 0x1): assert read(flags) == 'ENOSYS', (flags, read(flags))
+new = os.open('/tmp/new', os.O_CREAT | os.O_RDWR)
+write = lambda flags: answer(328, new, ctypes.addressof(pieces), 1, 0, 0, flags)
+for flags in (0, 0x2, 0x4, 0x10): assert write(flags) == 'allowed', (flags, write(flags))
+for flags in (0x8, 0x80): assert write(flags) == 'ENOSYS', (flags, write(flags))
+for advice in (0, 1, 2, 3): os.posix_fadvise(fd, 0, 0, advice)
+assert answer(221, fd, 0, 0, 4) == 'ENOSYS' and answer(221, fd, 0, 0, 5) == 'ENOSYS'
+memory = libc.mmap; memory.restype = ctypes.c_long
+place = libc.mmap(0, 4096, 1, 2, fd, 0)
+vector = ctypes.create_string_buffer(1)
+assert answer(27, place, 4096, ctypes.addressof(vector)) == 'ENOSYS'  # mincore
+for advice in (4, 10, 11, 16, 17): assert answer(28, place, 4096, advice) == 'allowed', advice
+for advice in (12, 20, 21): assert answer(28, place, 4096, advice) == 'ENOSYS', advice
+for name, number in dict(cachestat=451, readahead=187, sync_file_range=277, io_submit=209).items():
+    assert answer(number, fd, 0, 0, 0, 0) == 'ENOSYS', name
+"#,
+    ));
+}
+
+pub fn set_no_options_of_sockets_that_they_do_not_need() {
+    let ground = Ground::new();
+    passes(ground.python(
+        r#"
+import asyncio, errno, http.server, socket, threading, urllib.request
+def refused(there, level, option, value=1):
+    try: there.setsockopt(level, option, value)
+    except OSError as error: assert error.errno == errno.ENOSYS, (level, option, error)
+    else: raise AssertionError((level, option))
+filter = b'\x06\0\0\0\xff\xff\xff\xff'
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    there = socket.socket(socket.AF_INET, kind)
+    import ctypes, struct
+    program = ctypes.create_string_buffer(filter)
+    refused(there, socket.SOL_SOCKET, 26, struct.pack('HxxxxxxP', 1, ctypes.addressof(program)))  # SO_ATTACH_FILTER
+    for option in (27, 44, 50, 51, 52, 12, 25, 32, 33, 36, 46, 53, 60, 61, 69): refused(there, socket.SOL_SOCKET, option)
+    for option in (4, 10, 11, 12, 15, 32, 35, 41, 64): refused(there, socket.IPPROTO_IP, option)
+    for level in (132, 136, 270, 279, 282, 284): refused(there, level, 1)
+there = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+for option in (13, 14, 19, 31, 38): refused(there, socket.IPPROTO_TCP, option, b'tls\0')
+for option in (1, 22, 34, 67): refused(socket.socket(socket.AF_INET6, socket.SOCK_STREAM), socket.IPPROTO_IPV6, option)
+try: there.getsockopt(socket.IPPROTO_TCP, 35, 64)  # TCP_ZEROCOPY_RECEIVE
+except OSError as error: assert error.errno == errno.ENOSYS
+else: raise AssertionError('zero copy')
+# What servers and clients do set.
+for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT, socket.SO_KEEPALIVE, socket.SO_BROADCAST, socket.SO_SNDBUF, socket.SO_RCVBUF):
+    there.setsockopt(socket.SOL_SOCKET, option, 1); there.getsockopt(socket.SOL_SOCKET, option)
+for option in (socket.TCP_NODELAY, socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT): there.setsockopt(socket.IPPROTO_TCP, option, 1)
+here = http.server.ThreadingHTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=here.serve_forever, daemon=True).start()
+urllib.request.urlopen(f'http://127.0.0.1:{here.server_port}/').read(); here.shutdown()
+async def both():
+    async def serve(reader, writer): writer.write(await reader.readline()); await writer.drain(); writer.close()
+    server = await asyncio.start_server(serve, '127.0.0.1', 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()); writer.write(b'hello\n')
+    assert await reader.readline() == b'hello\n'
+asyncio.run(both())
+"#,
+    ));
+}
+
+/// A socket with a path leads to whoever listens there, though the folder that it lies in is shown read-only.
+pub fn connect_to_no_socket_of_the_host() {
+    let ground = Ground::new();
+    ground.give_to_nobody();
+    let path = ground.folder.join("shared/socket");
+    let listener = UnixListener::bind(&path).expect("a listener");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("permissions");
+    listener.set_nonblocking(true).expect("no waiting");
+    let script = r#"
+import asyncio, multiprocessing, os, socket, subprocess
+reached = False
+for path in ['/shared/socket', '/read/socket']:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_STREAM | socket.SOCK_NONBLOCK):
+        try: socket.socket(socket.AF_UNIX, kind).connect(path); reached = True
+        except OSError as error: pass
+a, b = socket.socketpair(); a.sendall(b'x'); assert b.recv(1) == b'x'
+async def main(): await asyncio.to_thread(os.getpid); await (await asyncio.create_subprocess_exec('true')).wait()
+asyncio.run(main())
+with multiprocessing.get_context('fork').Pool(2) as pool: assert pool.map(abs, [-1]) == [1]
+print('reached' if reached else 'kept', end='')
+"#;
+    let mut tree = ground.tree();
+    let read = Content::Host { source: ground.folder.join("shared"), executable: false };
+    tree.mounts.push(mount("/read", read));
+    let closed = Tree { unix_sockets: false, ..tree.clone() };
+    assert_eq!(passes(python(&closed, None, script)), "kept");
+    if let Some(groups) = groups() {
+        assert_eq!(passes(python(&closed, Some(&groups), script)), "kept");
+    }
+    assert!(listener.accept().is_err(), "somebody came");
+    let expected = if shields_sockets() { "kept" } else { "reached" };
+    assert_eq!(passes(python(&tree, None, script)), expected);
+    if interpreter_is_there("node") {
+        let node = r#"
+            const net = require('net'), { execFileSync, fork } = require('child_process');
+            net.connect('/shared/socket').on('connect', () => process.exit(1)).on('error', () => {
+                execFileSync('true');
+                if (process.send) return process.send('here');
+                require('fs').writeFileSync('/tmp/child.js', 'process.send(7)');
+                fork('/tmp/child.js').on('message', seven => process.exit(seven === 7 ? 0 : 2));
+            });"#;
+        passes(start(&closed, None, &interpreter("node"), &["-e", node]));
+    }
+}
+
+fn interpreter_is_there(name: &str) -> bool {
+    let there = Path::new("/usr/bin").join(name).exists();
+    if !there {
+        eprintln!("THIS HOST HAS NO /usr/bin/{name}, SO NOTHING OF IT WAS TRIED");
+    }
+    there
 }

@@ -64,7 +64,8 @@ impl Ground {
             mount("/home/user", scratch(MIB, 100)),
             mount("/shared", shared),
         ]);
-        Tree { mounts, bounds: BOUNDS, reads_as: Some(65534), folder: "/home/user".into(), proxy: None }
+        let folder = "/home/user".into();
+        Tree { mounts, bounds: BOUNDS, reads_as: Some(65534), folder, proxy: None, unix_sockets: true }
     }
 
     /// Shared folders belong to whom the tree runs as.
@@ -180,7 +181,8 @@ pub fn run_node() {
         assert.equal(os.hostname(), 'compartment');
         assert.ok(os.cpus().length > 0);
         assert.equal(os.totalmem(), 256 << 20);
-        assert.ok('lo' in os.networkInterfaces());
+        // It asks by netlink, which there is none of; the outfit of the proxy answers in its place.
+        assert.throws(() => os.networkInterfaces());
         assert.equal(execFileSync('sh', ['-c', 'echo $((6*7))']).toString(), '42\n');
         fs.writeFileSync('/tmp/a', 'a'); fs.copyFileSync('/tmp/a', '/tmp/b'); fs.chmodSync('/tmp/b', 0o755);
         fs.watch('/tmp').close();
