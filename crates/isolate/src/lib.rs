@@ -13,6 +13,7 @@
 
 mod base;
 mod bases;
+mod budget;
 mod carrier;
 mod compartment;
 mod control;
