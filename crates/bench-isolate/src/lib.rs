@@ -27,12 +27,20 @@ impl Bench {
         boundary: Boundary,
         settings: PoolSettings,
     ) -> Result<Bench, Box<dyn std::error::Error + Send + Sync>> {
-        let carrier = Carrier::find()?;
-        let wall = IsolateWall::start(IsolateSettings::new(carrier)).await?;
+        let wall = IsolateWall::start(IsolateSettings::new(Carrier::find()?)).await?;
+        Bench::of(&Arc::new(Pool::new(Arc::new(wall), settings)), "bench", boundary)
+    }
+
+    /// One deployment of this tenant's in a pool that others use, too.
+    pub fn of(
+        pool: &Arc<Pool>,
+        tenant: &str,
+        boundary: Boundary,
+    ) -> Result<Bench, Box<dyn std::error::Error + Send + Sync>> {
         let deployment = Deployment {
-            tenant: "bench".to_owned(),
+            tenant: tenant.to_owned(),
             server: "prices".to_owned(),
-            id: "bench".to_owned(),
+            id: tenant.to_owned(),
             program: sandbox::Program::Module {
                 source: Bytes::from_static(TOOL.as_bytes()),
                 file_name: "prices.js".to_owned(),
@@ -40,11 +48,7 @@ impl Bench {
             permit: permit(&Ask { boundary, ..Ask::default() }, &Allowance::default())?,
             shows: sandbox::Shows::default(),
         };
-        Ok(Bench {
-            pool: Arc::new(Pool::new(Arc::new(wall), settings)),
-            deployment: Arc::new(deployment),
-            host: Arc::new(NoNetwork(|_: LogLine| {})),
-        })
+        Ok(Bench { pool: pool.clone(), deployment: Arc::new(deployment), host: Arc::new(NoNetwork(|_: LogLine| {})) })
     }
 
     /// A call by way of the pool. It must succeed, or the numbers would mean nothing.

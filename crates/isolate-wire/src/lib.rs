@@ -13,7 +13,7 @@ pub use decoder::{Decoder, Malformed};
 pub use meta::*;
 
 /// Both ends must agree on it; a worker says it in its first frame.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What a frame is about. The numbers are the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,8 @@ pub enum Kind {
     Log = 71,
     /// process → host: progress of call `id`. Body JSON.
     Progress = 72,
-    /// process → host: what runs from here on belongs to call `id`. Sent only while several calls are in flight.
+    /// process → host: what runs from here on belongs to call `id`, or is the load that was ordered ([`LOAD`]). Not sent of a
+    /// call that begins while no other is in flight.
     Running = 73,
     /// carrier → host: could not start. Body the reason.
     StartFailed = 74,
@@ -106,6 +107,17 @@ pub struct Frame {
     pub id: u32,
     pub meta: Vec<u8>,
     pub body: Vec<u8>,
+}
+
+/// The number that a load has where calls have theirs.
+pub const LOAD: u32 = u32::MAX;
+
+/// The CPU time after which something with this budget is ended: a little more, because the kernel counts in ticks and may
+/// count some too many. Nothing is killed for less than it was promised.
+pub fn with_grace(budget: std::time::Duration) -> std::time::Duration {
+    const LEAST: std::time::Duration = std::time::Duration::from_millis(5);
+    const MOST: std::time::Duration = std::time::Duration::from_millis(100);
+    budget + (budget / 5).clamp(LEAST, MOST)
 }
 
 /// Bytes of a frame beside its meta and body, the length field not counted.

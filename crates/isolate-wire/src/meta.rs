@@ -67,8 +67,6 @@ pub struct Call {
     /// Which of the loaded servers, in the order of loading.
     pub server: u32,
     pub result_bytes: u64,
-    /// CPU time of this call, in a process that serves many.
-    pub cpu_ms: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

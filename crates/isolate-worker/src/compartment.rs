@@ -1,6 +1,6 @@
 //! A sealed process that serves calls.
 
-use crate::account::{self, Accounts, with_grace};
+use crate::account::{self, Accounts};
 use crate::channel::Channel;
 use crate::natives::{self, State};
 use crate::realm::Engine;
@@ -8,7 +8,9 @@ use crate::rejections;
 use crate::server;
 use crate::zygote::{self, Sealing};
 use isolate_engine::exit_now;
-use isolate_wire::{Call, Decoder, FailCode, Fork, Frame, Kind, Load, Operation, Refused, Role, encode_with};
+use isolate_wire::{
+    Call, Decoder, FailCode, Fork, Frame, Kind, Load, Operation, Refused, Role, encode_with, with_grace,
+};
 use jail::process::{self, Memory};
 use std::time::Duration;
 
@@ -24,13 +26,12 @@ pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, sealing:
     if ready {
         touch(&mut engine, sealing);
     }
-    // Armed before the filter takes away the means to change it.
+    // This call's own time. Armed before the filter takes away the means to change it.
     let budget = Duration::from_millis(fork.cpu_ms);
-    if process::arm_cpu_timer(Some(with_grace(budget))).is_err() || sealing.call.install().is_err() {
+    if process::arm_cpu_timer(Some(with_grace(budget))).is_err() || sealing.child.install().is_err() {
         exit_now(1);
     }
-    let before = if ready { Memory::of_self() } else { fresh };
-    *engine.state() = State::serving(Accounts::open_one(before));
+    *engine.state() = State::serving(Accounts::open_one((!ready).then_some(fresh)));
     let Ok(frame) = channel.receive() else { exit_now(0) };
     if frame.kind != Kind::Call || !begin(&mut engine, &frame) {
         exit_now(1);
@@ -42,7 +43,8 @@ pub fn serve_one(mut engine: Engine, mut channel: Channel, fork: &Fork, sealing:
 /// Serves calls, several at a time, until the host closes the channel.
 pub fn serve_many(mut engine: Engine, mut channel: Channel, sealing: &Sealing) -> ! {
     touch(&mut engine, sealing);
-    if sealing.serve.install().is_err() {
+    // From here on the host has a timer on it.
+    if process::arm_cpu_timer(None).is_err() || sealing.child.install().is_err() {
         exit_now(1);
     }
     *engine.state() = State::serving(Accounts::open_many());
@@ -50,28 +52,42 @@ pub fn serve_many(mut engine: Engine, mut channel: Channel, sealing: &Sealing) -
     exit_now(0)
 }
 
-/// Touches what every call touches, before anything is counted.
+/// CPU time for what is done between a server's code and a call's: far more than it takes. No code of the tenant's runs
+/// then; should any after all, this is what ends it.
+pub const BETWEEN: Duration = Duration::from_secs(1);
+
+/// Touches what every call touches, before anything is counted. The timer stays armed.
 pub fn touch(engine: &mut Engine, sealing: &Sealing) {
+    if process::arm_cpu_timer(Some(BETWEEN)).is_err() {
+        exit_now(1);
+    }
     if let Some(image) = &sealing.image {
         image.touch();
     }
     rehearse(engine);
 }
 
-/// The number that no call has, and the server that no tenant deploys.
+/// The number that no call has.
 const REHEARSAL: u32 = 0;
-const REHEARSAL_SERVER: u32 = u32::MAX;
+
+/// The servers that no tenant deploys: in the realm that none is ever loaded into, and in the one that waits for its first.
+const IN_REHEARSAL_REALM: u32 = u32::MAX;
+const IN_SPARE_REALM: u32 = u32::MAX - 1;
 
 /// Takes the whole way of a call with trusted code and an answer that is not sent, so that this process has touched the
 /// pages that its first call will need: that is most of what a first call would cost.
+///
+/// Never in the realm of a server: it can have replaced whatever is reached there, and there is no budget here.
 pub fn rehearse(engine: &mut Engine) {
-    let call = Call {
-        operation: Operation::Tool,
-        name: "rehearse".to_owned(),
-        server: REHEARSAL_SERVER,
-        result_bytes: 1 << 20,
-        cpu_ms: 1000,
-    };
+    rehearse_in(engine, IN_REHEARSAL_REALM);
+    if engine.spare.is_some() {
+        rehearse_in(engine, IN_SPARE_REALM);
+    }
+}
+
+fn rehearse_in(engine: &mut Engine, server: u32) {
+    let name = "rehearse".to_owned();
+    let call = Call { operation: Operation::Tool, name, server, result_bytes: 1 << 20 };
     let Some(bytes) = encode_with(Kind::Call, REHEARSAL, &call, br#"{"price":1,"text":"x","list":[1,2]}"#) else {
         return;
     };
@@ -129,12 +145,15 @@ fn begin(engine: &mut Engine, frame: &Frame) -> bool {
     let id = frame.id;
     let state = engine.state();
     state.calls.insert(id, call.result_bytes);
-    state.accounts.open(id, Duration::from_millis(call.cpu_ms));
+    state.accounts.open(id);
     state.accounts.switch_to(id);
     {
-        let rehearsal = call.server == REHEARSAL_SERVER;
-        let loaded = engine.realms.get(call.server as usize);
-        let realm = if rehearsal { engine.realms.last().or(engine.spare.as_ref()) } else { loaded };
+        let rehearsal = engine.state().rehearsing;
+        let realm = match call.server {
+            IN_REHEARSAL_REALM if rehearsal => Some(&engine.rehearsal),
+            IN_SPARE_REALM if rehearsal => engine.spare.as_ref(),
+            server => engine.realms.get(server as usize),
+        };
         v8::scope!(let scope, &mut engine.isolate);
         let Some(realm) = realm else { return false };
         let context = v8::Local::new(scope, &realm.context);
@@ -170,13 +189,14 @@ fn begin(engine: &mut Engine, frame: &Frame) -> bool {
 
 fn load(engine: &mut Engine, frame: &Frame) -> bool {
     let Ok(load) = frame.meta::<Load>() else { return false };
-    if process::arm_cpu_timer(Some(with_grace(Duration::from_millis(load.cpu_ms)))).is_err() {
-        return false;
-    }
-    engine.state().serving = false;
+    let state = engine.state();
+    state.accounts.begin_load();
+    state.serving = false;
     let loaded = server::load(engine, &load, &frame.body);
-    engine.state().serving = true;
-    process::arm_cpu_timer(None).is_ok() && zygote::answer_load(loaded).is_ok()
+    let state = engine.state();
+    state.serving = true;
+    state.accounts.end_load();
+    zygote::answer_load(loaded).is_ok()
 }
 
 fn settle_host_call(engine: &mut Engine, id: u32, reply: Result<(&[u8], &[u8]), Refused>) {

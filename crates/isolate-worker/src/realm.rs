@@ -11,6 +11,8 @@ pub struct Engine {
     pub realms: Vec<Realm>,
     /// One that no server was loaded into yet.
     pub spare: Option<Realm>,
+    /// One that no server is ever loaded into: what is done in it runs no code of a tenant's.
+    pub rehearsal: Realm,
     limited: bool,
     pub isolate: v8::OwnedIsolate,
 }
@@ -41,8 +43,9 @@ impl Engine {
         isolate.set_host_import_module_dynamically_callback(crate::server::refuse_dynamic_import);
         isolate.set_promise_reject_callback(crate::rejections::note);
         isolate.set_slot(State::default());
-        let spare = Realm::new(&mut isolate)?;
-        let mut engine = Engine { realms: Vec::new(), spare: Some(spare), limited: false, isolate };
+        let rehearsal = Realm::new(&mut isolate)?;
+        let spare = Some(Realm::new(&mut isolate)?);
+        let mut engine = Engine { realms: Vec::new(), spare, rehearsal, limited: false, isolate };
         engine.preheat()?;
         Ok(engine)
     }

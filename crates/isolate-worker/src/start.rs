@@ -47,13 +47,12 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
     isolate_engine::start(compiler)?;
     let engine = Engine::new(start.heap_mb)?;
     let zygote_filter = Filter::load(PolicyName::IsolateZygote, start.jit).map_err(text)?;
-    let on_top = |name| Filter::load_on_top(name, PolicyName::IsolateZygote, start.jit).map_err(text);
-    let (call, serve) = (on_top(PolicyName::IsolateCall)?, on_top(PolicyName::IsolateServe)?);
+    let child = Filter::load_on_top(PolicyName::IsolateCall, PolicyName::IsolateZygote, start.jit).map_err(text)?;
     isolate_engine::layout::scatter();
     let image = if start.quick_forks { Some(Image::freeze().map_err(text)?) } else { None };
     let by_touch = image.as_ref().is_some_and(|image| !image.must_be_touched());
     crate::account::BY_TOUCH.store(by_touch, std::sync::atomic::Ordering::Relaxed);
-    let sealing = Sealing { call, serve, image, data_in_use: jail::limits::data_in_use().map_err(text)? };
+    let sealing = Sealing { child, image, data_in_use: jail::limits::data_in_use().map_err(text)? };
     let confinement = Confinement {
         address_space: 64 << 30,
         data: sealing.data_in_use + (start.heap_mb << 20) + (64 << 20),

@@ -14,8 +14,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// What a forked compartment locks itself in with; made before the jail, when there still were files to read.
 pub struct Sealing {
-    pub call: Filter,
-    pub serve: Filter,
+    pub child: Filter,
     /// What of the base zygote was frozen, if it was.
     pub image: Option<Image>,
     /// Of the base zygote: what memory limits are counted from.
@@ -112,10 +111,13 @@ fn become_new(engine: &mut Engine, fork: &Fork, sealing: &Sealing) -> Result<(),
 fn load(engine: &mut Engine, frame: &isolate_wire::Frame) -> Result<(), Gone> {
     let load: Load = frame.meta().map_err(|_| Gone)?;
     let budget = std::time::Duration::from_millis(load.cpu_ms);
-    process::arm_cpu_timer(Some(crate::account::with_grace(budget))).map_err(|_| Gone)?;
+    process::arm_cpu_timer(Some(isolate_wire::with_grace(budget))).map_err(|_| Gone)?;
     let loaded = server::load(engine, &load, &frame.body);
-    process::arm_cpu_timer(None).map_err(|_| Gone)?;
+    // Collecting garbage takes as long as what the server left makes it.
+    let tidying = compartment::BETWEEN + budget;
+    process::arm_cpu_timer(Some(tidying)).map_err(|_| Gone)?;
     engine.tidy();
+    process::arm_cpu_timer(None).map_err(|_| Gone)?;
     answer_load(loaded)
 }
 
@@ -136,7 +138,9 @@ fn freeze(sealing: &Sealing, file: OwnedFd, length: &[u8]) -> Result<(), Gone> {
 
 /// What this process looks at and writes to is inherited with its neighbourhood, and its forks need not find it again.
 fn rehearse(engine: &mut Engine, sealing: &Sealing) -> Result<Memory, Gone> {
+    process::arm_cpu_timer(Some(compartment::BETWEEN)).map_err(|_| Gone)?;
     compartment::rehearse(engine);
+    process::arm_cpu_timer(None).map_err(|_| Gone)?;
     let fresh = memory_of_fresh(engine, sealing)?;
     channel::send(Kind::Rehearsed, 0, b"", b"")?;
     Ok(fresh)

@@ -1,7 +1,7 @@
 //! The two shapes of a compartment: for one call, and for many.
 
 use crate::control;
-use crate::driver::{Answer, Driver, NewCall};
+use crate::driver::{Answer, Driver, IDLE_CPU, NewCall};
 use crate::process::{Process, View};
 use crate::verdict::Cause;
 use crate::zygote::{Forked, Zygote};
@@ -74,6 +74,17 @@ impl Compartment for OneCall {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
+    /// It has made itself ready with code of ours and waits. What it uses of the CPU beyond that is not for a call.
+    fn ended(&self) -> Option<Code> {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = driver.is_some() && self.order.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        if !waits || self.view.cpu_time()? < IDLE_CPU {
+            return None;
+        }
+        *driver = None;
+        Some(Code::CpuLimit)
+    }
+
     fn cpu_time(&self) -> Option<Duration> {
         self.view.cpu_time()
     }
@@ -87,7 +98,7 @@ impl Compartment for OneCall {
 pub(crate) enum Order {
     Call(Box<NewCall>, oneshot::Sender<u32>),
     Abandon(u32),
-    Load(Vec<u8>, oneshot::Sender<Frame>),
+    Load(Vec<u8>, Duration, oneshot::Sender<Frame>),
     End,
 }
 
@@ -103,8 +114,9 @@ pub(crate) struct ManyCalls {
 const ORDERS: usize = 64;
 
 impl ManyCalls {
-    /// Starts the task that drives it.
-    pub(crate) fn start(mut driver: Driver) -> ManyCalls {
+    /// Starts the task that drives it. An error when its CPU time cannot be held.
+    pub(crate) fn start(driver: Driver) -> io::Result<ManyCalls> {
+        let mut driver = driver.hold_cpu()?;
         let (orders, mut incoming) = mpsc::channel(ORDERS);
         let alive = Arc::new(AtomicBool::new(true));
         let ended = Arc::new(Mutex::default());
@@ -117,10 +129,7 @@ impl ManyCalls {
                             let _ = number.send(driver.begin(*call));
                         }
                         Some(Order::Abandon(id)) => driver.abandon(id),
-                        Some(Order::Load(frame, answer)) => {
-                            driver.loading = Some(answer);
-                            driver.send(frame);
-                        }
+                        Some(Order::Load(frame, cpu, answer)) => driver.load(frame, cpu, answer),
                         Some(Order::End) | None => break Cause::Closed,
                     },
                     step = driver.step() => if let Err(cause) = step {
@@ -134,7 +143,7 @@ impl ManyCalls {
             still.store(false, Ordering::Relaxed);
             driver.end(cause).await;
         });
-        ManyCalls { orders, alive, ended }
+        Ok(ManyCalls { orders, alive, ended })
     }
 
     pub(crate) fn alive(&self) -> bool {
@@ -146,9 +155,10 @@ impl ManyCalls {
         take(&self.ended)
     }
 
-    pub(crate) async fn load(&self, frame: Vec<u8>) -> Option<Frame> {
+    /// Loads a server, which may use `cpu`.
+    pub(crate) async fn load(&self, frame: Vec<u8>, cpu: Duration) -> Option<Frame> {
         let (answer, answered) = oneshot::channel();
-        self.orders.send(Order::Load(frame, answer)).await.ok()?;
+        self.orders.send(Order::Load(frame, cpu, answer)).await.ok()?;
         answered.await.ok()
     }
 

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::budget::{Budget, NOBODY};
 use crate::link::{self, Link};
 use crate::process::{Process, View};
 use crate::verdict::{Cause, verdict};
@@ -10,7 +11,7 @@ use crate::zygote::{Forked, PATIENCE, Zygote};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use isolate_wire::{FailCode, Failed, Fork, Frame, Kind, Log, Refused, Used, encode, encode_with};
+use isolate_wire::{FailCode, Failed, Fork, Frame, Kind, LOAD, Log, Refused, Used, encode, encode_with};
 use policy::Limits;
 use sandbox::{
     Code, During, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Operation, Request, Usage,
@@ -42,7 +43,7 @@ const BEFORE_A_CALL: Duration = Duration::from_micros(500);
 /// How often a compartment without a call is looked at, and the CPU time it may have used since the last look: nothing of its
 /// code runs then, unless it is not itself any more.
 const IDLE_LOOK: Duration = Duration::from_secs(5);
-const IDLE_CPU: Duration = Duration::from_millis(100);
+pub(crate) const IDLE_CPU: Duration = Duration::from_millis(100);
 
 pub(crate) type Answer = (Result<Bytes, Failure>, Usage);
 
@@ -91,8 +92,11 @@ pub(crate) struct Driver {
     ordered: Option<Instant>,
     /// Bytes that may still be said now that no call is in flight: what the last one left of its log.
     late_left: u64,
+    /// Whose CPU time it is, in a compartment that serves many calls. One for a single call has a timer of the kernel's that
+    /// was set before it was sealed.
+    budget: Option<Budget>,
     /// Frames that answer a load.
-    pub(crate) loading: Option<oneshot::Sender<Frame>>,
+    loading: Option<oneshot::Sender<Frame>>,
 }
 
 impl Driver {
@@ -111,8 +115,24 @@ impl Driver {
             cpu_check: Instant::now() + IDLE_LOOK,
             ordered: None,
             late_left: 0,
+            budget: None,
             loading: None,
         })
+    }
+
+    /// From here on the host has a timer on its CPU time. For one that serves many calls, before the first.
+    pub(crate) fn hold_cpu(mut self) -> io::Result<Driver> {
+        self.budget = Some(Budget::new(self.process.view(), IDLE_CPU).map_err(io::Error::other)?);
+        Ok(self)
+    }
+
+    /// Has it load a server; the answer comes as a frame.
+    pub(crate) fn load(&mut self, frame: Vec<u8>, cpu: Duration, answer: oneshot::Sender<Frame>) {
+        self.loading = Some(answer);
+        if let Some(budget) = &mut self.budget {
+            budget.open(LOAD, cpu, self.calls.is_empty());
+        }
+        self.link.send(frame);
     }
 
     /// Has the process forked that serves the calls that have begun. Their time begins when it is ordered; if that takes as
@@ -138,10 +158,6 @@ impl Driver {
         self.calls.is_empty()
     }
 
-    pub(crate) fn send(&mut self, frame: Vec<u8>) {
-        self.link.send(frame);
-    }
-
     /// Bytes of the compartment's that the host holds: not yet whole frames, and host calls in progress.
     #[cfg(test)]
     fn held_bytes(&self) -> (usize, usize) {
@@ -151,7 +167,7 @@ impl Driver {
     /// Hands a call to the compartment. Gives its number.
     pub(crate) fn begin(&mut self, call: NewCall) -> u32 {
         let id = self.next_call;
-        self.next_call = self.next_call.wrapping_add(1).max(1);
+        self.next_call = if id + 1 < LOAD { id + 1 } else { 1 };
         let meta = isolate_wire::Call {
             operation: match call.request.operation {
                 Operation::Tool => isolate_wire::Operation::Tool,
@@ -162,7 +178,6 @@ impl Driver {
             name: call.request.name,
             server: call.server,
             result_bytes: call.limits.result_kb * 1024,
-            cpu_ms: call.limits.cpu_ms,
         };
         let Some(frame) = encode_with(Kind::Call, id, &meta, &call.request.input) else {
             let failure = Failure::new(Code::ArgumentLimit, "the arguments do not fit a frame");
@@ -174,7 +189,11 @@ impl Driver {
             self.cpu_base = self.process.cpu_time().unwrap_or(BEFORE_A_CALL);
             self.cpu_allowed = GRACE;
         }
-        self.cpu_allowed += Duration::from_millis(call.limits.cpu_ms);
+        let cpu = Duration::from_millis(call.limits.cpu_ms);
+        self.cpu_allowed += cpu;
+        if let Some(budget) = &mut self.budget {
+            budget.open(id, cpu, self.calls.is_empty() && self.loading.is_none());
+        }
         let now = Instant::now();
         // Calls that come one upon the other do not put it off.
         let due = now + self.cpu_allowed;
@@ -221,13 +240,28 @@ impl Driver {
                 Err(link::Ended::Closed) => return Err(Cause::Closed),
                 Err(link::Ended::Malformed(malformed)) => return Err(Cause::Malformed(malformed)),
             },
+            () = rang(self.budget.as_ref()) => self.check_budget()?,
             () = tokio::time::sleep_until(wake) => self.check_clocks()?,
         }
         Ok(())
     }
 
+    /// The timer on its CPU time has rung.
+    fn check_budget(&mut self) -> Result<(), Cause> {
+        match self.budget.as_mut().and_then(Budget::check) {
+            Some(payer) => {
+                self.running = payer;
+                Err(Cause::Limit(Code::CpuLimit))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The compartment is over: kills it, finds out how it ended, and answers everybody still waiting.
     pub(crate) async fn end(mut self, cause: Cause) {
+        // The driver had no time to look, so another has.
+        let held = self.budget.take().is_some_and(|budget| budget.killed());
+        let cause = if held { Cause::Limit(Code::CpuLimit) } else { cause };
         self.process.kill();
         let now = Instant::now();
         let ended = self.zygote.reap(&self.process).await;
@@ -266,7 +300,7 @@ impl Driver {
                 return Err(Cause::Limit(Code::CpuLimit));
             }
             if idle {
-                self.rest();
+                self.rest(IDLE_CPU);
             } else {
                 self.cpu_check = now + (self.cpu_allowed - used).max(Duration::from_millis(10));
             }
@@ -274,11 +308,16 @@ impl Driver {
         Ok(())
     }
 
-    /// From now on there is no call.
-    fn rest(&mut self) {
+    /// From now on there is no call, and it may use `cpu` until it is looked at again.
+    fn rest(&mut self, cpu: Duration) {
         self.cpu_base = self.process.cpu_time().unwrap_or(self.cpu_base);
-        self.cpu_allowed = IDLE_CPU;
+        self.cpu_allowed = cpu;
         self.cpu_check = Instant::now() + IDLE_LOOK;
+        if let Some(budget) = &mut self.budget
+            && self.loading.is_none()
+        {
+            budget.rest(cpu);
+        }
     }
 
     fn handle(&mut self, frame: Frame) -> Result<(), Cause> {
@@ -307,7 +346,9 @@ impl Driver {
                 let waiting = self.loading.take().ok_or(Cause::OutOfTurn)?;
                 let _ = waiting.send(frame);
                 if self.calls.is_empty() {
-                    self.rest();
+                    self.rest(IDLE_CPU);
+                } else {
+                    self.close_account(LOAD);
                 }
                 Ok(())
             }
@@ -326,8 +367,11 @@ impl Driver {
                 call.host.progress(json);
                 Ok(())
             }
-            Kind::Running if !self.calls.is_empty() => {
+            Kind::Running if !self.calls.is_empty() || self.loading.is_some() => {
                 self.running = frame.id;
+                if let Some(budget) = &mut self.budget {
+                    budget.switch(frame.id);
+                }
                 Ok(())
             }
             _ => Err(Cause::OutOfTurn),
@@ -342,15 +386,25 @@ impl Driver {
         call.usage.memory_kb = used.memory_kb;
         if self.calls.is_empty() {
             let before = self.cpu_base;
-            self.rest();
             // What it left behind may take as long as it might have itself.
-            self.cpu_allowed = IDLE_CPU.max(Duration::from_millis(call.limits.cpu_ms));
+            self.rest(IDLE_CPU.max(Duration::from_millis(call.limits.cpu_ms)));
             let counted = self.cpu_base.saturating_sub(before).as_micros();
             call.usage.cpu_us = call.usage.cpu_us.max(u64::try_from(counted).unwrap_or(u64::MAX));
             self.late_left = call.log_left;
         }
+        if !self.calls.is_empty() || self.loading.is_some() {
+            self.close_account(id);
+        }
         let _ = call.answer.send((outcome, call.usage));
         Ok(())
+    }
+
+    /// The compartment says who runs next, unless it began with it while it had no other: that is the one that came first.
+    fn close_account(&mut self, id: u32) {
+        let next = self.calls.keys().min().copied();
+        if let Some(budget) = &mut self.budget {
+            budget.close(id, next.unwrap_or(NOBODY));
+        }
     }
 
     /// More than the calls since it was last idle can have used, with whatever a kill that comes late adds: who says more
@@ -418,6 +472,13 @@ impl Driver {
         if let Some(frame) = frame {
             self.link.send(frame);
         }
+    }
+}
+
+async fn rang(budget: Option<&Budget>) {
+    match budget {
+        Some(budget) => budget.rang().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -12,6 +12,8 @@
 //! kernel can be asked instead.
 
 mod base;
+mod bases;
+mod budget;
 mod carrier;
 mod compartment;
 mod control;
@@ -24,5 +26,6 @@ mod verdict;
 mod wall;
 mod zygote;
 
+pub use bases::BaseFor;
 pub use carrier::{Carrier, CarrierError};
 pub use wall::{IsolateSettings, IsolateWall, Together, WallError};

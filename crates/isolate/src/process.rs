@@ -4,6 +4,7 @@
 mod tests;
 
 use crate::zygote::Zygote;
+use jail::cpu_timer::{CpuTimer, Ring};
 use jail::pidfd::{Pace, PidFd};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,6 +84,20 @@ impl View {
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         let known = self.whereabouts.known()?;
         known.handle.cpu_time(known.pid?).ok()
+    }
+
+    /// A timer on its CPU time. Only of one that is known and there.
+    pub(crate) fn cpu_timer(&self, ring: Ring) -> Result<CpuTimer, jail::Error> {
+        let gone = || jail::Error::CpuTimer(io::ErrorKind::NotFound.into());
+        let known = self.whereabouts.known().ok_or_else(gone)?;
+        CpuTimer::new(&known.handle, known.pid.ok_or_else(gone)?, ring)
+    }
+
+    /// Only of one that is known. Safe to repeat.
+    pub(crate) fn kill(&self) {
+        if let Some(known) = self.whereabouts.handle() {
+            known.kill();
+        }
     }
 
     /// One that is gone competes with nobody, and where the kernel refuses, all compete as they would anyway.

@@ -43,6 +43,7 @@ pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result
     let cause = match answer {
         Ok(frame) => {
             let surface = read_loaded(&frame)?;
+            zygote.rest();
             let (planted, frozen) = (Instant::now(), AtomicBool::new(false));
             return Ok(IsolateSeed { zygote, limits: limits.clone(), surface, planted, frozen });
         }
@@ -123,7 +124,8 @@ impl Seed for IsolateSeed {
             Ok(if growth == Growth::Spare {
                 Arc::new(OneCall::waiting(driver, limits))
             } else {
-                Arc::new(Shared { process: Arc::new(ManyCalls::start(driver)), server: 0, limits })
+                let process = ManyCalls::start(driver).map_err(|_| lost(&self.limits))?;
+                Arc::new(Shared { process: Arc::new(process), server: 0, limits })
             })
         })
     }
@@ -134,5 +136,13 @@ impl Seed for IsolateSeed {
 
     fn worn(&self) -> bool {
         self.zygote.forks() > WORN_FORKS || self.planted.elapsed() > WORN_AGE
+    }
+
+    fn ended(&self) -> Option<Code> {
+        if !self.zygote.alive() || !self.zygote.computes() {
+            return None;
+        }
+        self.zygote.end();
+        Some(Code::CpuLimit)
     }
 }

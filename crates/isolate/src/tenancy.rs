@@ -60,7 +60,7 @@ impl Tenancy {
         let role = Fork { role: Role::Serve, memory_mb: limits.memory_mb, cpu_ms: limits.cpu_ms };
         let forked = base.fork(&role).await.map_err(|_| lost(limits))?;
         let driver = Driver::new(forked, base.clone()).map_err(|_| lost(limits))?;
-        let process = Arc::new(ManyCalls::start(driver));
+        let process = Arc::new(ManyCalls::start(driver).map_err(|_| lost(limits))?);
         let home = Arc::new(Home { process, servers: Mutex::new(0) });
         homes.insert(key, Arc::downgrade(&home));
         Ok(home)
@@ -74,7 +74,7 @@ impl Home {
         if *servers >= MOST_SERVERS {
             return Err(Failure::new(Code::Busy, "this tenant's compartment holds too many servers"));
         }
-        let load = self.process.load(frame);
+        let load = self.process.load(frame, Duration::from_millis(limits.init_cpu_ms));
         let surface = match tokio::time::timeout(Duration::from_millis(limits.init_time_ms), load).await {
             Ok(Some(frame)) => read_loaded(&frame)?,
             // What ended the process is not known here: it may have been a neighbour's call.

@@ -1,18 +1,15 @@
 //! The wall itself: keeps base zygotes and plants deployments in them.
 
-use crate::base;
+use crate::bases::{BaseFor, Bases};
 use crate::carrier::{Carrier, CarrierError};
 use crate::seed;
 use crate::tenancy::Tenancy;
-use crate::zygote::Zygote;
-use isolate_wire::Start;
 use jail::cgroup::{self, Group};
 use policy::Boundary;
 use sandbox::{Code, Deployment, Failure, Future, Seed, Wall};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::Mutex;
 
 /// Why there is no wall.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +39,10 @@ pub struct IsolateSettings {
     pub heap_mb: u64,
     /// Spend memory (about 100 MiB per base zygote) and a longer start on quicker forks. For hosts that stay.
     pub quick_forks: bool,
+    /// Which deployments come from the same base zygote.
+    pub base: BaseFor,
+    /// Base zygotes that are kept for further deployments, at most. One that has deployments lives on when it is given up.
+    pub bases: usize,
     /// What all compartments together may use, where the host has control groups; `None` asks for no group.
     pub together: Option<Together>,
 }
@@ -66,27 +67,22 @@ impl IsolateSettings {
             carrier,
             heap_mb: policy::Limits::MOST.memory_mb,
             quick_forks: true,
+            base: BaseFor::Everybody,
+            bases: 32,
             together: Some(Together::default()),
         }
     }
 }
-
-/// A base zygote's forks share its address layout, so it is replaced after this many deployments.
-const WORN_FORKS: u64 = 64;
 
 /// How often a deployment is planted anew when its base zygote is lost meanwhile.
 const ATTEMPTS: usize = 3;
 
 /// The V8 wall.
 pub struct IsolateWall {
-    settings: IsolateSettings,
-    jitless: Mutex<Option<Arc<Zygote>>>,
-    jit: Mutex<Option<Arc<Zygote>>>,
     tenancy: Tenancy,
+    bases: Arc<Bases>,
     /// What the first base zygote said of itself.
     greeting: String,
-    /// Declared last: what is in it goes first. Waits for the kernel to have ended the last process.
-    group: Option<Group>,
 }
 
 impl IsolateWall {
@@ -96,41 +92,28 @@ impl IsolateWall {
             Some(together) => tokio::task::spawn_blocking(move || group(together)).await.unwrap_or(Ok(None))?,
             None => None,
         };
-        let start = Start { jit: false, heap_mb: settings.heap_mb, quick_forks: settings.quick_forks };
-        let (zygote, hello) = base::start(&settings.carrier, &start, group.as_ref()).await?;
+        let base = settings.base;
+        let (bases, hello) = Bases::start(settings, group).await?;
         let landlock = match hello.landlock_abi {
             0 => "no landlock".to_owned(),
             abi => format!("landlock ABI {abi}"),
         };
         let user = if hello.user_namespace { "user namespace" } else { "no user namespace" };
-        let greeting = format!("V8 {}, {user}, seccomp, {landlock}", hello.v8);
-        let (jitless, jit) = (Mutex::new(Some(Arc::new(zygote))), Mutex::default());
-        Ok(IsolateWall { settings, jitless, jit, tenancy: Tenancy::default(), greeting, group })
+        let base = match base {
+            BaseFor::Everybody => "one base for all tenants",
+            BaseFor::Tenant => "a base for each tenant",
+        };
+        let greeting = format!("V8 {}, {user}, seccomp, {landlock}, {base}", hello.v8);
+        Ok(IsolateWall { tenancy: Tenancy::default(), bases: Arc::new(bases), greeting })
     }
 
     /// What the wall runs with, in one line, for people.
     pub fn posture(&self) -> String {
-        let group = match &self.group {
+        let group = match self.bases.group() {
             Some(_) => "a control group around all",
             None => "no control group (limits of each process hold)",
         };
         format!("{}; {group}", self.greeting)
-    }
-
-    /// The base zygote for the mode, started or replaced if need be. Deployments of a replaced one keep it alive.
-    async fn base(&self, jit: bool) -> Result<Arc<Zygote>, WallError> {
-        let mut held = if jit { &self.jit } else { &self.jitless }.lock().await;
-        if let Some(base) = &*held
-            && base.alive()
-            && base.forks() < WORN_FORKS
-        {
-            return Ok(base.clone());
-        }
-        let start = Start { jit, heap_mb: self.settings.heap_mb, quick_forks: self.settings.quick_forks };
-        let (zygote, _) = base::start(&self.settings.carrier, &start, self.group.as_ref()).await?;
-        let base = Arc::new(zygote);
-        *held = Some(base.clone());
-        Ok(base)
     }
 }
 
@@ -144,7 +127,7 @@ impl Wall for IsolateWall {
             let permit = &deployment.permit;
             // A base that was killed is noticed by the next exchange with it, or while it starts; then there is a new one.
             for attempt in 1..=ATTEMPTS {
-                let base = match self.base(permit.jit()).await {
+                let base = match self.bases.of(&deployment.tenant, permit.jit()).await {
                     Ok(base) => base,
                     Err(WallError::Died(_)) => continue,
                     // A start is made of short-lived helpers, too; one that was killed looks like a refusal.

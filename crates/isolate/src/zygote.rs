@@ -1,6 +1,7 @@
 //! A zygote as the host sees it, base or deployment: it forks on command and tells how its children ended.
 
 use crate::control::{self, Control};
+use crate::driver::IDLE_CPU;
 use crate::process::{Handle, Process, Whereabouts};
 use isolate_wire::{Ended, Fork, Frame, Kind, encode, encode_with};
 use jail::image::Image;
@@ -9,8 +10,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
@@ -23,6 +24,10 @@ const MOST_EXPECTED: usize = 16;
 /// Of a zygote's frozen memory so much is joined into huge pages; the rest would take long for little.
 const JOINED: u64 = 32 << 20;
 
+/// CPU time that a fork, or taking note of one's end, may take of a zygote, and that freezing may: far more than they do.
+const FORK_CPU: Duration = Duration::from_millis(20);
+const FREEZE_CPU: Duration = Duration::from_secs(4);
+
 /// A freshly forked process with its own channel.
 pub(crate) struct Forked {
     pub(crate) process: Process,
@@ -34,6 +39,9 @@ pub(crate) struct Zygote {
     process: Process,
     alive: AtomicBool,
     forks: AtomicU64,
+    /// What was seen of its CPU time at the last look, and what it was told to do since may take of it.
+    cpu_seen: std::sync::Mutex<Duration>,
+    cpu_allowed_ms: AtomicU64,
     /// A zygote that was forked lives no longer than the one it came from.
     pub(crate) parent: Option<Arc<Zygote>>,
 }
@@ -96,7 +104,26 @@ impl Desk {
 impl Zygote {
     pub(crate) fn new(control: Control, process: Process, parent: Option<Arc<Zygote>>) -> Zygote {
         let desk = Mutex::new(Desk { control, expected: VecDeque::new() });
-        Zygote { desk, process, alive: AtomicBool::new(true), forks: AtomicU64::new(0), parent }
+        let (alive, forks, cpu_allowed_ms) = (AtomicBool::new(true), AtomicU64::new(0), AtomicU64::new(0));
+        Zygote { desk, process, alive, forks, cpu_seen: Default::default(), cpu_allowed_ms, parent }
+    }
+
+    /// Whether it has used more of the CPU since the last look than what it was told to do can have taken. Its server's code
+    /// ran while it loaded; from then on it only forks.
+    pub(crate) fn computes(&self) -> bool {
+        let Some(cpu) = self.process.cpu_time() else { return false };
+        let mut seen = self.cpu_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = cpu.saturating_sub(std::mem::replace(&mut *seen, cpu));
+        used > IDLE_CPU + Duration::from_millis(self.cpu_allowed_ms.swap(0, Ordering::Relaxed))
+    }
+
+    /// What it has used so far is no matter any more.
+    pub(crate) fn rest(&self) {
+        self.computes();
+    }
+
+    fn allow(&self, cpu: Duration) {
+        self.cpu_allowed_ms.fetch_add(u64::try_from(cpu.as_millis()).unwrap_or(0), Ordering::Relaxed);
     }
 
     pub(crate) fn alive(&self) -> bool {
@@ -138,6 +165,7 @@ impl Zygote {
             self.end();
             return Err(error);
         }
+        self.allow(FORK_CPU);
         process.whereabouts().ordered();
         desk.expected.push_back(process.whereabouts().clone());
         self.forks.fetch_add(1, Ordering::Relaxed);
@@ -189,6 +217,7 @@ impl Zygote {
     /// Nothing is forked meanwhile: the kernel does not join pages that someone just looks at.
     async fn freeze_alone(&self, most: u64) -> io::Result<()> {
         let mut desk = self.desk.lock().await;
+        self.allow(FREEZE_CPU);
         let image = Image::new(most).map_err(io::Error::other)?;
         let command = encode(Kind::Freeze, 0, b"", &image.length().to_le_bytes()).ok_or_else(too_long)?;
         let file = image.as_fd().try_clone_to_owned()?;
@@ -213,6 +242,7 @@ impl Zygote {
     pub(crate) async fn reap(self: &Arc<Zygote>, process: &Process) -> Option<Ended> {
         let id = self.find(process.whereabouts()).await.ok()?.id;
         let command = encode(Kind::Reap, id, b"", b"")?;
+        self.allow(FORK_CPU);
         let frame = self.exchange_whole(command, None).await.ok()?;
         if frame.kind != Kind::Reaped || frame.id != id {
             self.nonsense(&frame);

@@ -100,3 +100,57 @@ async fn a_quiet_tenant_beside_a_flood() {
     quiet_beside("calls that sleep, then compute", &format!("await new Promise((go) => setTimeout(go, 200)); {BURN}"))
         .await;
 }
+
+/// Reads what the host does between its code and its calls by way of what a server has replaced, and computes when it does.
+const HOOKS: &str = "let armed = false;
+    const spin = () => { if (armed) for (;;); };
+    for (const name of ['toJSON', 'then', 'absent']) {
+        Object.defineProperty(Object.prototype, name, { configurable: true, get: spin, set: spin });
+    }
+    export default {
+        get instructions() { armed = true; },
+        tools: { run: { run() { armed = false; return 1; } } },
+    };";
+const HARMLESS: &str = "export default { tools: { run: { run: () => 1 } } }";
+
+/// p50 of a neighbour beside four such servers, each of which is called now and then and has its spares.
+async fn beside_four(source: &str) -> u64 {
+    let pool = support::pool().await;
+    let quiet = Server::new("export default { tools: { run: { run: ({ x }) => x * 2 } } }").tenant("quiet").deploy();
+    let server = || Server::new(source).tenant("loud").limit("init_time_ms", 3000).deploy();
+    let four: Vec<_> = (0..4).map(|_| server()).collect();
+    gentle(&pool, &quiet).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let callers = four.into_iter().map(|server| {
+        let (pool, over) = (pool.clone(), over.clone());
+        tokio::spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                // What it hears is its own affair: the neighbour counts.
+                let _ = run(&pool, &server, "{}").await;
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let (p50, _) = gentle(&pool, &quiet).await;
+    over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        tokio::time::timeout(support::PATIENCE, caller).await.expect("no caller hangs").expect("no panic");
+    }
+    p50
+}
+
+/// Servers that hook what the host does outside their calls cost a neighbour no more than such that do not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_neighbour_beside_servers_that_hook_the_host() {
+    let mut ratios = Vec::new();
+    for round in 1..=ROUNDS {
+        let harmless = beside_four(HARMLESS).await;
+        let hooked = beside_four(HOOKS).await;
+        println!("round {round}: p50 {harmless} µs beside four servers, {hooked} µs beside four with hooks");
+        ratios.push(hooked as f64 / harmless as f64);
+    }
+    let ratio = median(ratios);
+    assert!(ratio < 3.0, "the neighbour's calls take {ratio:.1} times as long");
+}

@@ -10,7 +10,7 @@
 //! A program that is started and not forked gets its jail from [`program::Jail`], and one that starts others from
 //! [`program::Tree`].
 //!
-//! The host uses [`pidfd`], [`socket`], [`cgroup`], [`image`] and [`doctor`].
+//! The host uses [`pidfd`], [`cpu_timer`], [`socket`], [`cgroup`], [`image`] and [`doctor`].
 //!
 //! Nothing here fails open: what cannot be enforced is an [`Error`] that names it.
 
@@ -20,6 +20,7 @@ compile_error!("jail confines processes with Linux calls only");
 mod capabilities;
 pub mod cgroup;
 pub mod confine;
+pub mod cpu_timer;
 pub mod doctor;
 mod error;
 pub mod image;

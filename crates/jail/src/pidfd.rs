@@ -174,7 +174,12 @@ pub fn cpu_time(pid: i32) -> Result<Duration, Error> {
     if pid <= 0 {
         return Err(failed(io::Error::from_raw_os_error(libc::ESRCH)));
     }
+    process::clock(cpu_clock(pid)).map_err(failed)
+}
+
+/// The kernel's number for the clock of a process's CPU time.
+pub(crate) fn cpu_clock(pid: i32) -> libc::clockid_t {
     /// CPUCLOCK_SCHED of the whole process, from the kernel's posix-timers.h.
     const SCHED: libc::clockid_t = 2;
-    process::clock((!pid << 3) | SCHED).map_err(failed)
+    (!pid << 3) | SCHED
 }

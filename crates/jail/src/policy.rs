@@ -12,10 +12,9 @@ use crate::error::PolicyError;
 use crate::symbols;
 
 /// Every policy file by the name that `extends` uses.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 8] = [
     ("isolate-base", include_str!("../policies/isolate-base.toml")),
     ("isolate-call", include_str!("../policies/isolate-call.toml")),
-    ("isolate-serve", include_str!("../policies/isolate-serve.toml")),
     ("isolate-zygote", include_str!("../policies/isolate-zygote.toml")),
     ("program", include_str!("../policies/program.toml")),
     ("tree", include_str!("../policies/tree.toml")),

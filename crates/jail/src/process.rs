@@ -171,13 +171,27 @@ pub struct Memory {
     pub faults: u64,
 }
 
-impl Memory {
-    /// Of this process.
-    pub fn of_self() -> Memory {
+/// What a process has used so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Used {
+    pub cpu: Duration,
+    pub memory: Memory,
+}
+
+impl Used {
+    /// By this process, in one system call.
+    pub fn of_self() -> Used {
         let mut usage = empty_usage();
         // SAFETY: the call writes one rusage, which `usage` is; it cannot fail for RUSAGE_SELF and a valid pointer.
         unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-        Memory::of(&usage)
+        Used { cpu: duration(usage.ru_utime) + duration(usage.ru_stime), memory: Memory::of(&usage) }
+    }
+}
+
+impl Memory {
+    /// Of this process.
+    pub fn of_self() -> Memory {
+        Used::of_self().memory
     }
 
     fn of(usage: &libc::rusage) -> Memory {
@@ -259,11 +273,9 @@ pub fn arm_cpu_timer(after: Option<Duration>) -> Result<(), Error> {
     Ok(())
 }
 
-/// CPU time that this process has used. While a timer on it is armed, the kernel's clock for a process may be a tick old;
-/// that for the calling thread, which is often the only one, never is.
+/// CPU time that this process has used, to the microsecond. By its usage, because no sealed process may read CPU clocks.
 pub fn cpu_used() -> Duration {
-    let read = |id| clock(id).unwrap_or(Duration::MAX);
-    read(libc::CLOCK_PROCESS_CPUTIME_ID).max(read(libc::CLOCK_THREAD_CPUTIME_ID))
+    Used::of_self().cpu
 }
 
 /// Reads one clock.

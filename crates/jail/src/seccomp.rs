@@ -12,10 +12,8 @@ use crate::sys::check_long;
 pub enum PolicyName {
     /// Runs module initialisation and forks children.
     IsolateZygote,
-    /// Serves one call and exits.
+    /// Serves calls, one or several.
     IsolateCall,
-    /// Serves several calls and sets its own CPU timer.
-    IsolateServe,
     /// Any program of one process that reads files and talks over pipes ([`crate::program`]).
     Program,
     /// Any program with whatever it starts ([`crate::program::Tree`]).
@@ -30,10 +28,9 @@ pub enum PolicyName {
 
 impl PolicyName {
     /// Every policy.
-    pub const ALL: [PolicyName; 8] = [
+    pub const ALL: [PolicyName; 7] = [
         PolicyName::IsolateZygote,
         PolicyName::IsolateCall,
-        PolicyName::IsolateServe,
         PolicyName::Program,
         PolicyName::Tree,
         PolicyName::TreeInGroup,
@@ -46,7 +43,6 @@ impl PolicyName {
         match self {
             PolicyName::IsolateZygote => "isolate-zygote",
             PolicyName::IsolateCall => "isolate-call",
-            PolicyName::IsolateServe => "isolate-serve",
             PolicyName::Program => "program",
             PolicyName::Tree => "tree",
             PolicyName::TreeInGroup => "tree-in-group",

@@ -46,6 +46,5 @@ pub use model::*;
 pub use name::is_name;
 pub use registry::{Health, OpenOptions, Registry};
 pub use requests::{Bundle, NewDeployment, NewKey, NewTenant, Next, ReceivedLayer, TenantPatch};
-pub use secrets::Secret;
 pub use secret_policy::{PolicyChange, SecretPolicy};
 pub use token::{Token, token_hash};

@@ -150,6 +150,11 @@ pub trait Seed: Send + Sync {
 
     /// True when it has served long enough and should be planted anew.
     fn worn(&self) -> bool;
+
+    /// Looks at what it does while nothing grows from it, and ends it if it computes. The reason is told once.
+    fn ended(&self) -> Option<Code> {
+        None
+    }
 }
 
 /// One running instance. Dropping the last handle kills it.
@@ -165,6 +170,7 @@ pub trait Compartment: Send + Sync {
     fn alive(&self) -> bool;
 
     /// Why the host ended it while no call was in it: nobody else is told, and nobody twice. `None`: it did not.
+    /// One that waits for its call is looked at by this, and ended if it computes.
     fn ended(&self) -> Option<Code> {
         None
     }

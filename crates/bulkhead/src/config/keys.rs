@@ -108,11 +108,22 @@ impl Section for Limits {
     }
 }
 
+choice! {
+    /// Which servers come from the same base process.
+    Base { Shared = "shared", Tenant = "tenant" }
+}
+
 section! {
     /// The isolate wall as a whole.
     Isolate ["isolate"] {
         /// Spend about 100 MiB of memory and a second at the start on compartments that start quicker.
         quick_forks: bool = true, at_start;
+        /// Which servers come from the same base process. They have the same layout of addresses, stack canary and hash seed,
+        /// so who breaks V8 in one of them knows these of the others. `tenant`: those of one tenant. `shared`: those of all.
+        base: Base = Base::Tenant, at_start;
+        /// Base processes that are kept for further servers, with `base = "tenant"`. Beyond that, the one used longest ago is
+        /// given up; it lives on until its last server is let go.
+        bases: usize = 32 => 1..=4096, at_start;
         /// Memory of all compartments together in MiB, where the host has control groups. Not set: three quarters of
         /// the machine's.
         memory_mb: Option<u64> = None => 256..=1 << 30, at_start;

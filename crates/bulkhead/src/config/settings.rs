@@ -1,7 +1,7 @@
 //! What the parts of the host make of the configuration.
 
 use super::Config;
-use super::keys::{Egress, Secrets};
+use super::keys::{Base, Egress, Secrets};
 use ::process::{Network, ProcessSettings};
 use egress::proxy::Outfit;
 use gateway::auth::{AuthSettings, OAuthSettings, RoleScopes};
@@ -9,7 +9,7 @@ use gateway::guard::GuardSettings;
 use gateway::observe::TraceSettings;
 use gateway::quota::QuotaDefaults;
 use gateway::{HttpSettings, SessionSettings, Settings};
-use isolate::{Carrier, IsolateSettings, Together};
+use isolate::{BaseFor, Carrier, IsolateSettings, Together};
 use registry::{MasterKey, MasterKeyError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -173,6 +173,11 @@ impl Config {
         IsolateSettings {
             heap_mb: self.limits.0.most.memory_mb,
             quick_forks: self.isolate.quick_forks,
+            base: match self.isolate.base {
+                Base::Shared => BaseFor::Everybody,
+                Base::Tenant => BaseFor::Tenant,
+            },
+            bases: self.isolate.bases,
             together: Some(Together {
                 memory_mb: self.isolate.memory_mb.unwrap_or(usual.memory_mb),
                 processes: self.isolate.processes,

@@ -4,9 +4,10 @@ mod rig;
 mod script;
 
 use super::*;
-use crate::compartment::ManyCalls;
+use crate::compartment::{ManyCalls, OneCall};
 use proptest::prelude::*;
 use rig::{Ear, Manner, Rig, limits};
+use sandbox::Compartment;
 use script::{Ending, arbitrary_json, endings, every_kind, manners, script};
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -206,7 +207,7 @@ async fn late_words_are_dropped_and_bounded() {
 #[tokio::test]
 async fn one_that_computes_without_a_call_is_ended() {
     let mut rig = Rig::around(std::process::Command::new("sh").args(["-c", "while :; do :; done"]));
-    let process = ManyCalls::start(rig.driver.take().expect("not taken yet"));
+    let process = ManyCalls::start(rig.driver.take().expect("not taken yet")).expect("a timer");
     let looked_at = async {
         while process.alive() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -246,4 +247,129 @@ async fn a_call_beside_a_load_has_its_limit() {
     driver.loading = Some(answer);
     (driver.cpu_allowed, driver.cpu_check) = (Duration::ZERO, Instant::now());
     assert!(matches!(driver.step().await, Err(Cause::Limit(Code::CpuLimit))));
+}
+
+fn spinning() -> Rig {
+    Rig::around(std::process::Command::new("sh").args(["-c", "while :; do :; done"]))
+}
+
+/// A call of a compartment for many, that may use this much of the CPU and has all the time in the world.
+fn begin(rig: &mut Rig, cpu_ms: u64) -> oneshot::Receiver<Answer> {
+    rig.begin_with(&Arc::new(Ear::new(Manner::Refuses)), Limits { cpu_ms, time_ms: 60_000, ..limits() })
+}
+
+async fn cause_of(driver: &mut Driver) -> Cause {
+    let ended = async {
+        loop {
+            if let Err(cause) = driver.step().await {
+                return cause;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it is ended")
+}
+
+/// Whatever the process does about it: the timer is the host's. How much it used is the kernel's word.
+#[tokio::test]
+async fn the_hosts_timer_ends_a_call_that_computes() {
+    let mut rig = spinning();
+    rig.driver = Some(rig.driver.take().expect("not taken yet").hold_cpu().expect("a timer"));
+    let answer = begin(&mut rig, 100);
+    let mut driver = rig.driver.take().expect("not taken yet");
+    let cause = cause_of(&mut driver).await;
+    let used = driver.process.cpu_time().expect("it is not waited for yet");
+    assert!(used >= Duration::from_millis(100), "{used:?} is less than it was promised");
+    driver.end(cause).await;
+    assert_eq!(answer.await.expect("it is answered").0.expect_err("it computes").code, Code::CpuLimit);
+    rig.assert_killed();
+}
+
+/// A host that is too busy to drive it has the thread of the timers.
+#[tokio::test]
+async fn one_whose_driver_has_no_time_is_killed_all_the_same() {
+    let mut rig = spinning();
+    rig.driver = Some(rig.driver.take().expect("not taken yet").hold_cpu().expect("a timer"));
+    let answer = begin(&mut rig, 20);
+    let driver = rig.driver.take().expect("not taken yet");
+    let killed = async {
+        while driver.process.cpu_time().is_some() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), killed).await.expect("it is killed");
+    // That its channel is closed is all that a driver sees.
+    driver.end(Cause::Closed).await;
+    assert_eq!(answer.await.expect("it is answered").0.expect_err("it computes").code, Code::CpuLimit);
+    rig.assert_killed();
+}
+
+/// Each call pays for what it is said to have used, and grace is given once, however often they take turns.
+#[tokio::test]
+async fn each_call_has_its_own_budget() {
+    let mut rig = spinning();
+    rig.driver = Some(rig.driver.take().expect("not taken yet").hold_cpu().expect("a timer"));
+    let (small, large) = (begin(&mut rig, 50), begin(&mut rig, 500));
+    let mut driver = rig.driver.take().expect("not taken yet");
+    let running = |id| Frame { kind: Kind::Running, id, meta: Vec::new(), body: Vec::new() };
+    driver.handle(running(2)).expect("it is in flight");
+    // Beyond the first one's budget, which the second pays for.
+    let before = driver.process.cpu_time().expect("it lives");
+    while driver.process.cpu_time().expect("it lives") < before + Duration::from_millis(150) {
+        let step = tokio::time::timeout(Duration::from_millis(5), driver.step()).await;
+        assert!(!matches!(step, Ok(Err(_))), "it was ended for another's account");
+    }
+    let mut turns = 0;
+    let cause = loop {
+        driver.handle(running(1 + turns % 2)).expect("both are in flight");
+        match tokio::time::timeout(Duration::from_millis(2), driver.step()).await {
+            Ok(Err(cause)) => break cause,
+            _ => turns += 1,
+        }
+        assert!(turns < 30_000, "taking turns is no way to have more");
+    };
+    assert_eq!(driver.running, 1, "the small one's is used up first");
+    driver.end(cause).await;
+    assert_eq!(small.await.expect("it is answered").0.expect_err("it is over").code, Code::CpuLimit);
+    assert_eq!(large.await.expect("it is answered").0.expect_err("it is lost").code, Code::CompartmentLost);
+    rig.assert_killed();
+}
+
+/// A spare has made itself ready and waits for its call; nobody drives it until then.
+#[tokio::test]
+async fn a_spare_that_computes_is_ended() {
+    let mut rig = spinning();
+    let spare = OneCall::waiting(rig.driver.take().expect("not taken yet"), limits());
+    let ended = async {
+        loop {
+            match spare.ended() {
+                Some(code) => return code,
+                None => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    let code = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it is found");
+    assert_eq!((code, spare.alive(), spare.ended()), (Code::CpuLimit, false, None));
+    rig.assert_killed();
+    let mut rig = Rig::new();
+    let spare = OneCall::waiting(rig.driver.take().expect("not taken yet"), limits());
+    assert_eq!((spare.ended(), spare.alive()), (None, true), "one that waits is left alone");
+}
+
+/// A zygote has something to do while it forks; otherwise it waits.
+#[tokio::test]
+async fn a_zygote_that_computes_is_found() {
+    let mut rig = spinning();
+    // It is the same process, which goes with the first of the two.
+    let driver = rig.driver.take().expect("not taken yet");
+    let zygote = driver.zygote.clone();
+    let found = async {
+        while !zygote.computes() {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), found).await.expect("it is found");
+    drop((driver, rig));
+    let rig = Rig::new();
+    let zygote = rig.driver.as_ref().expect("not taken yet").zygote.clone();
+    assert!(!zygote.computes(), "one that waits is left alone");
 }

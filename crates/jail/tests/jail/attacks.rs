@@ -14,10 +14,6 @@ pub fn on_a_sealed_child_with_jit() {
     expect(&ask(None, |_| attack(PolicyName::IsolateCall, true)), PolicyName::IsolateCall, true);
 }
 
-pub fn on_a_serving_child() {
-    expect(&ask(None, |_| attack(PolicyName::IsolateServe, false)), PolicyName::IsolateServe, false);
-}
-
 pub fn on_a_zygote() {
     expect(&ask(None, |_| attack(PolicyName::IsolateZygote, false)), PolicyName::IsolateZygote, false);
 }
@@ -71,6 +67,5 @@ fn spared(attempt: &Attempt, policy: PolicyName, jit: bool) -> bool {
         Spared::Always => true,
         Spared::WithJit => jit,
         Spared::Zygote => policy == PolicyName::IsolateZygote,
-        Spared::ServingAndZygote => policy != PolicyName::IsolateCall,
     }
 }

@@ -8,7 +8,6 @@ pub enum Spared {
     Always,
     WithJit,
     Zygote,
-    ServingAndZygote,
 }
 
 pub struct Attempt {
@@ -204,6 +203,16 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
         "clone as a sibling" => clone(libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::SIGCHLD),
         "clone3" => clone3(),
         "setsid" => call!(libc::SYS_setsid),
+        "its own CPU clock" => clock(libc::CLOCK_PROCESS_CPUTIME_ID),
+        "its thread's CPU clock" => clock(libc::CLOCK_THREAD_CPUTIME_ID),
+        "write to another descriptor" => call!(libc::SYS_write, 1, 0, 0),
+        "read from another descriptor" => call!(libc::SYS_read, 4, 0, 0),
+        "send out of band" => call!(libc::SYS_sendmsg, 3, 0, libc::MSG_NOSIGNAL | libc::MSG_OOB),
+        "receive out of band" => call!(libc::SYS_recvmsg, 3, 0, libc::MSG_CMSG_CLOEXEC | libc::MSG_OOB),
+        "look at what was sent" => call!(libc::SYS_recvmsg, 3, 0, libc::MSG_CMSG_CLOEXEC | libc::MSG_PEEK),
+        "send over another descriptor" => call!(libc::SYS_sendmsg, 4, 0, libc::MSG_NOSIGNAL),
+        "wait for clones" => call!(libc::SYS_wait4, -1, 0, libc::__WALL, 0),
+        "return from a signal" => call!(libc::SYS_rt_sigreturn),
         "clock of another process" => clock((!1 << 3) | 2),
         "usage of children" => usage(libc::RUSAGE_CHILDREN),
         // Memory.
@@ -268,10 +277,8 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
         "make memory executable" => call!(libc::SYS_mprotect, map(READ_WRITE, ANONYMOUS), PAGE, EXECUTE),
     }
     Zygote {
-        "write to another descriptor" => call!(libc::SYS_write, 1, 0, 0),
-        "read from another descriptor" => call!(libc::SYS_read, 4, 0, 0),
-        "sendmsg" => call!(libc::SYS_sendmsg, 3, 0, 0),
-        "recvmsg" => call!(libc::SYS_recvmsg, 4, 0, 0),
+        "sendmsg" => call!(libc::SYS_sendmsg, 3, 0, libc::MSG_NOSIGNAL),
+        "recvmsg" => call!(libc::SYS_recvmsg, 3, 0, libc::MSG_CMSG_CLOEXEC),
         "close" => call!(libc::SYS_close, 4),
         "close_range" => call!(libc::SYS_close_range, 4, 5, 0),
         "dup3" => call!(libc::SYS_dup3, 3, 4, 0),
@@ -282,8 +289,6 @@ pub const ATTEMPTS: &[Attempt] = attempts! {
         "die with the parent" => call!(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, libc::SIGKILL),
         "limit its own data" => limit(libc::RLIMIT_DATA, 0),
         "add a filter" => filter_that_allows(libc::SECCOMP_FILTER_FLAG_TSYNC),
-    }
-    ServingAndZygote {
         "disarm the CPU timer" => timer(libc::ITIMER_PROF),
     }
 };
@@ -305,7 +310,6 @@ pub const ALLOWED: &[Attempt] = attempts! {
         "wait for the host" => wait_for(1, ptr::null()),
         "randomness" => call!(libc::SYS_getrandom, 0, 0, 0),
         "wall clock" => clock(libc::CLOCK_REALTIME),
-        "its own CPU clock" => clock(libc::CLOCK_PROCESS_CPUTIME_ID),
         "its own usage" => usage(libc::RUSAGE_SELF),
         "its own pid" => call!(libc::SYS_getpid),
         "unlock" => futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG),

@@ -31,7 +31,6 @@ macro_rules! cases {
 const CASES: &[Case] = cases![
     BOTH attacks::on_a_sealed_child,
     BOTH attacks::on_a_sealed_child_with_jit,
-    BOTH attacks::on_a_serving_child,
     BOTH attacks::on_a_zygote,
     NOBODY descriptors::kept_ones_land_on_their_targets_however_they_overlap,
     NOBODY descriptors::impossible_targets_are_refused,

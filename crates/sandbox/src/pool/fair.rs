@@ -252,6 +252,14 @@ impl Fair {
         self.dispatch();
     }
 
+    /// The tenant used `cpu` microseconds outside its calls: its next ones come later.
+    pub(super) fn charge(&mut self, tenant: &str, cpu: f64) {
+        let cost = self.turn_cost(TURN, cpu);
+        let index = self.tenant(tenant);
+        let tenant = &mut self.tenants[index];
+        tenant.time = tenant.time.max(self.clock) + cost / tenant.weight;
+    }
+
     /// Nobody new; who waits for a place is sent away.
     pub(super) fn close(&mut self) {
         self.closed = true;

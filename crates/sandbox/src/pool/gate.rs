@@ -63,6 +63,11 @@ impl Gate {
         lock(&self.fair).set_weight(tenant, weight);
     }
 
+    /// CPU time that a tenant used outside its calls.
+    pub(super) fn charge(&self, tenant: &str, cpu: Duration) {
+        lock(&self.fair).charge(tenant, micros(cpu));
+    }
+
     pub(super) fn close(&self) {
         lock(&self.fair).close();
     }

@@ -6,6 +6,7 @@ mod gate;
 mod plot;
 mod settings;
 mod stint;
+mod strikes;
 #[cfg(test)]
 mod tests;
 

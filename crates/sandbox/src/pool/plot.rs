@@ -3,6 +3,7 @@
 use super::counts::Counts;
 use super::fair::TURN;
 use super::gate::{Gate, Seat};
+use super::strikes::Strikes;
 use super::{PoolSettings, lock};
 use crate::{Code, Compartment, Deployment, Failure, Growth, Request, Seed, Wall};
 use policy::Boundary;
@@ -43,6 +44,7 @@ pub(super) struct Plot {
     doubts: AtomicU64,
     replanting: AtomicBool,
     shared: Mutex<HashMap<Sharer, Arc<Shared>>>,
+    strikes: Mutex<Strikes>,
 }
 
 #[derive(Default)]
@@ -100,6 +102,7 @@ impl Plot {
             doubts: AtomicU64::new(0),
             replanting: AtomicBool::new(false),
             shared: Mutex::default(),
+            strikes: Mutex::default(),
             deployment,
             ground,
         }
@@ -193,11 +196,44 @@ impl Plot {
 
     /// Lets go of a compartment that was ended between calls, and says so: no caller hears of it.
     fn bury(&self, held: &mut Option<Arc<dyn Compartment>>) {
-        if let Some(code) = held.as_ref().and_then(|compartment| compartment.ended()) {
+        let Some(compartment) = held else { return };
+        let cpu = compartment.cpu_time();
+        if let Some(code) = compartment.ended() {
             *held = None;
-            self.ground.counts.killed(code);
-            let (tenant, server) = (&*self.tenant, &*self.deployment.server);
-            tracing::warn!(tenant, server, reason = code.as_str(), "a compartment was ended while no call was in it");
+            self.strike(code, cpu);
+        }
+    }
+
+    /// Something of this deployment was ended while no call was in it. The tenant pays for the CPU time, and a
+    /// deployment to which it happens again rests.
+    fn strike(&self, code: Code, cpu: Option<Duration>) {
+        self.ground.counts.killed(code);
+        let cpu = cpu.unwrap_or(Duration::from_millis(self.deployment.permit.limits().cpu_ms));
+        self.ground.calls.charge(&self.tenant, cpu);
+        let pause = lock(&self.strikes).add(code, Instant::now());
+        let (tenant, server, pause_ms) = (&*self.tenant, &*self.deployment.server, pause.as_millis() as u64);
+        tracing::warn!(tenant, server, reason = code.as_str(), pause_ms, "a process was ended while no call was in it");
+    }
+
+    /// Ends spares, and the seed, that compute although no call is in them. What is found at once counts once.
+    fn watch(&self) {
+        let mut found: Option<(Code, Option<Duration>)> = None;
+        lock(&self.spares).retain(|spare| {
+            let cpu = spare.cpu_time();
+            let Some(code) = spare.ended() else { return true };
+            found = Some((
+                code,
+                found.and_then(|(_, before)| before).unwrap_or_default().checked_add(cpu.unwrap_or_default()),
+            ));
+            false
+        });
+        if let Ok(planted) = self.planted.try_lock()
+            && let Some(code) = planted.seed.as_ref().and_then(|seed| seed.ended())
+        {
+            found = found.or(Some((code, None)));
+        }
+        if let Some((code, cpu)) = found {
+            self.strike(code, cpu);
         }
     }
 
@@ -274,6 +310,9 @@ impl Plot {
             Ok(planted) => planted,
             Err(_) => self.meanwhile(seat, self.planted.lock()).await,
         };
+        if let Some(failure) = lock(&self.strikes).pause(Instant::now()) {
+            return Err(failure);
+        }
         if let Some(seed) = &planted.seed
             && seed.alive()
         {
@@ -327,6 +366,7 @@ impl Plot {
     /// Lets go what is not used and plants a worn seed anew, beside the old one until it is ready.
     pub(super) fn sweep(self: &Arc<Plot>) {
         let settings = &self.ground.settings;
+        self.watch();
         lock(&self.shared).retain(|sharer, shared| {
             if let Ok(mut held) = shared.compartment.try_lock() {
                 self.bury(&mut held);

@@ -4,5 +4,6 @@ mod line;
 mod lost;
 mod places;
 mod shares;
+mod strikes;
 mod turns;
 mod wall;
