@@ -12,7 +12,7 @@ use crate::pidfd::PidFd;
 use crate::process::{self, Fork, exit_now, fork_with_pidfd, set_no_new_privs};
 use crate::seccomp::{Filter, PolicyName};
 use crate::trial::{self, Finding};
-use crate::{cgroup, landlock, limits, program, root};
+use crate::{cgroup, landlock, limits, program, root, users};
 
 /// The walls that stand on the jail.
 const JAILED: &[&str] = &["isolate", "process"];
@@ -89,6 +89,7 @@ pub fn probe() -> Report {
         check("process descriptors", ISOLATE, process_descriptors),
         check("list of processes", PROCESS, || list_of_processes(&plan)),
         check("whole jail", JAILED, || whole_jail(&plan)),
+        uids(),
         control_groups(),
     ]);
     Report { checks }
@@ -180,6 +181,14 @@ fn whole_jail(plan: &Plan) -> Finding {
     Filter::load(PolicyName::IsolateZygote, false)?.install()?;
     let how = if enforced.user_namespace { "user namespace" } else { "root that drops its identity" };
     Ok(format!("through a {how}, as uid {}, in {} µs", enforced.uid, started.elapsed().as_micros()))
+}
+
+fn uids() -> Check {
+    let (available, detail) = match users::survey() {
+        Ok(detail) => (true, detail),
+        Err(why) => (false, why),
+    };
+    Check { name: "uid for each jail".to_owned(), available, detail, needed_by: NONE.to_vec() }
 }
 
 /// Looked at, not tried: trying would move this process.
