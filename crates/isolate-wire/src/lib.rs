@@ -13,7 +13,7 @@ pub use decoder::{Decoder, Malformed};
 pub use meta::*;
 
 /// Both ends must agree on it; a worker says it in its first frame.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What a frame is about. The numbers are the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

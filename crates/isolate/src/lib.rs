@@ -13,9 +13,12 @@
 
 mod base;
 mod carrier;
+mod census;
 mod compartment;
 mod control;
 mod driver;
+#[doc(hidden)]
+pub mod fuzz;
 mod link;
 mod process;
 mod seed;

@@ -2,6 +2,7 @@
 
 use crate::base;
 use crate::carrier::{Carrier, CarrierError};
+use crate::census::Census;
 use crate::seed;
 use crate::tenancy::Tenancy;
 use crate::zygote::Zygote;
@@ -21,6 +22,8 @@ pub enum WallError {
     Carrier(#[from] CarrierError),
     #[error("no control group could be made for the workers")]
     Group(#[source] jail::Error),
+    #[error("no uid could be had for a worker")]
+    User(#[source] jail::Error),
     #[error("no channel for a worker could be made")]
     Channel(#[source] io::Error),
     #[error("the worker could not be started")]
@@ -60,6 +63,17 @@ impl Default for Together {
     }
 }
 
+impl Together {
+    /// What one base zygote gets with all that comes of it, so that others find something when it has all that it can.
+    pub(crate) fn of_one_base(self) -> Together {
+        Together { memory_mb: self.memory_mb / 4 * 3, processes: self.processes.div_ceil(2) }
+    }
+
+    pub(crate) fn limits(self) -> cgroup::Limits {
+        cgroup::Limits { memory_bytes: self.memory_mb << 20, processes: self.processes, cpu_percent: None }
+    }
+}
+
 impl IsolateSettings {
     pub fn new(carrier: Carrier) -> IsolateSettings {
         IsolateSettings {
@@ -68,6 +82,13 @@ impl IsolateSettings {
             quick_forks: true,
             together: Some(Together::default()),
         }
+    }
+}
+
+impl IsolateSettings {
+    fn start(&self, jit: bool) -> Start {
+        let Together { processes, .. } = self.together.unwrap_or_default().of_one_base();
+        Start { jit, heap_mb: self.heap_mb, quick_forks: self.quick_forks, user: None, processes }
     }
 }
 
@@ -83,6 +104,7 @@ pub struct IsolateWall {
     jitless: Mutex<Option<Arc<Zygote>>>,
     jit: Mutex<Option<Arc<Zygote>>>,
     tenancy: Tenancy,
+    census: Arc<Census>,
     /// What the first base zygote said of itself.
     greeting: String,
     /// Declared last: what is in it goes first. Waits for the kernel to have ended the last process.
@@ -96,16 +118,19 @@ impl IsolateWall {
             Some(together) => tokio::task::spawn_blocking(move || group(together)).await.unwrap_or(Ok(None))?,
             None => None,
         };
-        let start = Start { jit: false, heap_mb: settings.heap_mb, quick_forks: settings.quick_forks };
-        let (zygote, hello) = base::start(&settings.carrier, &start, group.as_ref()).await?;
+        let start = settings.start(false);
+        let (zygote, hello) = base::start(&settings, &start, group.as_ref()).await?;
         let landlock = match hello.landlock_abi {
             0 => "no landlock".to_owned(),
             abi => format!("landlock ABI {abi}"),
         };
         let user = if hello.user_namespace { "user namespace" } else { "no user namespace" };
         let greeting = format!("V8 {}, {user}, seccomp, {landlock}", hello.v8);
-        let (jitless, jit) = (Mutex::new(Some(Arc::new(zygote))), Mutex::default());
-        Ok(IsolateWall { settings, jitless, jit, tenancy: Tenancy::default(), greeting, group })
+        let census = Census::start().map_err(WallError::Spawn)?;
+        let base = Arc::new(zygote);
+        census.add(&base);
+        let (jitless, jit) = (Mutex::new(Some(base)), Mutex::default());
+        Ok(IsolateWall { settings, jitless, jit, tenancy: Tenancy::default(), census, greeting, group })
     }
 
     /// What the wall runs with, in one line, for people.
@@ -126,9 +151,10 @@ impl IsolateWall {
         {
             return Ok(base.clone());
         }
-        let start = Start { jit, heap_mb: self.settings.heap_mb, quick_forks: self.settings.quick_forks };
-        let (zygote, _) = base::start(&self.settings.carrier, &start, self.group.as_ref()).await?;
+        let start = self.settings.start(jit);
+        let (zygote, _) = base::start(&self.settings, &start, self.group.as_ref()).await?;
         let base = Arc::new(zygote);
+        self.census.add(&base);
         *held = Some(base.clone());
         Ok(base)
     }
@@ -137,6 +163,11 @@ impl IsolateWall {
 impl Wall for IsolateWall {
     fn name(&self) -> &'static str {
         "isolate"
+    }
+
+    /// A quarter is for base zygotes, compartments that wait, and what the kernel needs for all of them.
+    fn memory_mb(&self) -> Option<u64> {
+        self.settings.together.map(|together| together.memory_mb / 4 * 3)
     }
 
     fn plant(&self, deployment: Arc<Deployment>) -> Future<'_, Result<Arc<dyn Seed>, Failure>> {
@@ -174,12 +205,10 @@ fn group(together: Together) -> Result<Option<Group>, WallError> {
         cgroup::Availability::Unavailable { .. } => return Ok(None),
     };
     manager.sweep_stale().map_err(WallError::Group)?;
-    let limits =
-        cgroup::Limits { memory_bytes: together.memory_mb << 20, processes: together.processes, cpu_percent: None };
     // Several walls in one host, as in tests, must not share a name.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = format!("isolate-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    manager.create(&name, &limits).map(Some).map_err(WallError::Group)
+    manager.create(&name, &together.limits()).map(Some).map_err(WallError::Group)
 }
 
 /// The reason is the host's own and may name its paths, so the caller hears only that there is no wall.
