@@ -9,7 +9,6 @@ use crate::stage;
 use crate::toolchain::Found;
 use egress::Origin;
 use jail::cgroup::Manager;
-use jail::namespaces::NOBODY;
 use jail::program::{Bounds, Child, Content, Meter, Mount, Tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -17,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::lchown;
+use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -70,17 +69,15 @@ impl<'a> Job<'a> {
         groups: Option<Arc<Manager>>,
         arguments: &[&str],
     ) -> Result<String, Error> {
-        let theirs = |path: &Path| match rustix::process::geteuid().is_root() {
-            true => lchown(path, Some(NOBODY), Some(NOBODY)).map_err(Error::path(path)),
-            false => Ok(()),
-        };
-        theirs(stage)?;
+        // For root, whoever [`stage::Stage`] has given it to.
+        let owner = fs::symlink_metadata(stage).map_err(Error::path(stage))?.uid();
         // Another job may have left it, or something else in its place, which is theirs already.
         let cache = stage.join(stage::CACHE);
         if fs::create_dir(&cache).is_ok() {
-            theirs(&cache)?;
+            let group = rustix::process::geteuid().is_root().then_some(owner);
+            lchown(&cache, Some(owner), group).map_err(Error::path(&cache))?;
         }
-        let tree = self.tree(stage);
+        let tree = self.tree(stage, owner);
         let program = self.found.program.to_string_lossy().into_owned();
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         let variables = self.variables();
@@ -119,7 +116,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn tree(&self, stage: &Path) -> Tree {
+    fn tree(&self, stage: &Path, owner: u32) -> Tree {
         let executable = self.runs_code;
         let mut mounts = ground(SCRATCH_BYTES, SCRATCH_BYTES, executable);
         let settings = self.registry.settings.iter().map(|line| format!("{line}\n")).collect::<String>();
@@ -140,7 +137,7 @@ impl<'a> Job<'a> {
                 file_bytes: FILE_BYTES,
                 open_files: 4096,
             },
-            reads_as: None,
+            reads_as: Some(owner).filter(|owner| *owner != 0),
             // Not where the package is: interpreters look for modules where they start.
             folder: HOME.into(),
             proxy: Some(PROXY_PORT),

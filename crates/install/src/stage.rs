@@ -3,6 +3,8 @@
 use crate::error::Error;
 use crate::ground::PACKAGE;
 use crate::walk::{Most, resolve, walk};
+use jail::namespaces::NOBODY;
+use jail::users::Lease;
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
@@ -17,7 +19,7 @@ const NOTES: [&str; 3] = [CACHE, "package-lock.json", "node_modules/.package-loc
 const MOST: Most = Most { entries: 400_000, bytes: 8 << 30, depth: 64 };
 
 /// What did not become whole is gone with it.
-pub(crate) struct Stage(pub(crate) PathBuf);
+pub(crate) struct Stage(pub(crate) PathBuf, Option<Lease>);
 
 impl Stage {
     pub(crate) fn new(path: PathBuf) -> Result<Stage, Error> {
@@ -25,7 +27,14 @@ impl Stage {
         // Whatever mask the person has: whoever root is inside has to read it.
         let made = fs::create_dir(&path).and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o755)));
         made.map_err(Error::path(&path))?;
-        Ok(Stage(path))
+        let mut stage = Stage(path, None);
+        if rustix::process::geteuid().is_root() {
+            // One for all installers that run in it: each goes on with what the one before has written.
+            stage.1 = jail::users::lease()?;
+            let user = stage.1.as_ref().map_or(NOBODY, Lease::uid);
+            lchown(&stage.0, Some(user), Some(user)).map_err(Error::path(&stage.0))?;
+        }
+        Ok(stage)
     }
 }
 

@@ -11,6 +11,10 @@ pub struct Start {
     pub quick_forks: bool,
     /// The greatest V8 heap any deployment of this zygote may ask for.
     pub heap_mb: u64,
+    /// The uid of the host that it becomes, where it is started by root and has one to itself.
+    pub user: Option<u32>,
+    /// Processes that it may have, with all that it forks.
+    pub processes: u64,
 }
 
 /// What a forked process is to become.

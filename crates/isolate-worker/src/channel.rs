@@ -112,7 +112,7 @@ pub fn send_frame(frame: &[u8]) -> Result<(), Gone> {
 /// Sends a frame together with a descriptor; for zygotes, whose filter allows it.
 pub fn send_fd(kind: Kind, id: u32, fd: BorrowedFd<'_>) -> Result<(), Gone> {
     let frame = encode(kind, id, b"", b"").ok_or(Gone)?;
-    match socket::send_with_fd(own(), &frame, Some(fd)) {
+    match socket::pass(own(), &frame, fd) {
         Ok(n) if n == frame.len() => Ok(()),
         _ => Err(Gone),
     }

@@ -32,7 +32,7 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
     let frame = channel.receive().map_err(|Gone| "the host went away".to_owned())?;
     let start: Start = frame.meta().map_err(text)?;
 
-    let plan = Plan::for_this_process().map_err(text)?;
+    let plan = Plan::for_this_process().map_err(text)?.as_user(start.user);
     namespaces::enter(&plan).map_err(text)?;
     // After `enter`, because a change of user clears it. Process 1 in turn dies with this one.
     jail::process::die_with_parent().map_err(text)?;
@@ -60,7 +60,7 @@ fn prepare() -> Result<(Engine, Channel, Sealing), String> {
         // No process in there can open any. It is also how many descriptors may be on their way between processes of this
         // user's, and a zygote that cannot pass one on ends.
         open_files: 4096,
-        processes: 4096,
+        processes: start.processes,
         stack: 8 << 20,
     };
     let enforced = jail::confine::confine(&plan, &confinement).map_err(text)?;

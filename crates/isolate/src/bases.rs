@@ -1,9 +1,10 @@
 //! The base zygotes: one for all tenants, or one for each.
 
 use crate::base;
-use crate::wall::{IsolateSettings, WallError};
+use crate::census::Census;
+use crate::wall::{IsolateSettings, Together, WallError};
 use crate::zygote::Zygote;
-use isolate_wire::{Hello, Start};
+use isolate_wire::Hello;
 use jail::cgroup::Group;
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -28,6 +29,7 @@ pub(crate) struct Bases {
     /// One that nobody has been forked from, for the next tenant.
     unused: Mutex<Option<Arc<Zygote>>>,
     held: std::sync::Mutex<HashMap<Owner, Slot>>,
+    census: Arc<Census>,
     /// Declared last: what is in it goes first. Waits for the kernel to have ended the last process.
     group: Option<Group>,
 }
@@ -44,7 +46,8 @@ struct Slot {
 impl Bases {
     /// Starts a first one: a host that cannot jail says so here and not at the first call.
     pub(crate) async fn start(settings: IsolateSettings, group: Option<Group>) -> Result<(Bases, Hello), WallError> {
-        let bases = Bases { settings, unused: Mutex::default(), held: Default::default(), group };
+        let census = Census::start().map_err(WallError::Spawn)?;
+        let bases = Bases { settings, unused: Mutex::default(), held: Default::default(), census, group };
         let (first, hello) = bases.start_one(false).await?;
         *bases.unused.lock().await = Some(first);
         Ok((bases, hello))
@@ -52,6 +55,10 @@ impl Bases {
 
     pub(crate) fn group(&self) -> Option<&Group> {
         self.group.as_ref()
+    }
+
+    pub(crate) fn together(&self) -> Option<Together> {
+        self.settings.together
     }
 
     /// The base zygote of a tenant's deployments, started or replaced if need be. Deployments of a replaced one, or of one
@@ -79,10 +86,11 @@ impl Bases {
     }
 
     async fn start_one(&self, jit: bool) -> Result<(Arc<Zygote>, Hello), WallError> {
-        let IsolateSettings { carrier, heap_mb, quick_forks, .. } = &self.settings;
-        let start = Start { jit, heap_mb: *heap_mb, quick_forks: *quick_forks };
-        let (zygote, hello) = base::start(carrier, &start, self.group.as_ref()).await?;
-        Ok((Arc::new(zygote), hello))
+        let start = self.settings.start(jit);
+        let (zygote, hello) = base::start(&self.settings, &start, self.group.as_ref()).await?;
+        let base = Arc::new(zygote);
+        self.census.add(&base);
+        Ok((base, hello))
     }
 
     /// The one that waits, if it lives. Where each tenant has its own, the next one is started meanwhile.

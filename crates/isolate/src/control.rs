@@ -50,8 +50,7 @@ impl Control {
                     bytes = bytes.get(sent..).unwrap_or_default();
                     fd = None;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.until_writable().await?,
-                Err(error) => return Err(error),
+                Err(error) => self.until_sendable(error).await?,
             }
         }
         Ok(())
@@ -63,9 +62,20 @@ impl Control {
             match socket::send_with_fd(self.stream.as_fd(), bytes, Some(fd)) {
                 Ok(sent) if sent == bytes.len() => return Ok(()),
                 Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.until_writable().await?,
-                Err(error) => return Err(error),
+                Err(error) => self.until_sendable(error).await?,
             }
+        }
+    }
+
+    /// Waits for what made sending fail to pass; the error itself where it will not.
+    async fn until_sendable(&mut self, error: io::Error) -> io::Result<()> {
+        match error {
+            error if error.kind() == io::ErrorKind::WouldBlock => self.until_writable().await,
+            error if socket::is_crowded(&error) => {
+                tokio::time::sleep(socket::PAUSE).await;
+                Ok(())
+            }
+            error => Err(error),
         }
     }
 

@@ -15,9 +15,12 @@ mod base;
 mod bases;
 mod budget;
 mod carrier;
+mod census;
 mod compartment;
 mod control;
 mod driver;
+#[doc(hidden)]
+pub mod fuzz;
 mod link;
 mod process;
 mod seed;

@@ -121,7 +121,16 @@ impl Process {
 
     /// One that the zygote will be told to fork.
     pub(crate) fn expected(zygote: &Arc<Zygote>) -> Process {
-        let (handle, zygote) = (OnceLock::new(), Arc::downgrade(zygote));
+        Process::of(Arc::downgrade(zygote))
+    }
+
+    /// None at all, for fuzzing.
+    pub(crate) fn nobody() -> Process {
+        Process::of(Weak::new())
+    }
+
+    fn of(zygote: Weak<Zygote>) -> Process {
+        let handle = OnceLock::new();
         let (ordered, unwanted) = (AtomicBool::new(false), AtomicBool::new(false));
         Process { whereabouts: Arc::new(Whereabouts { handle, zygote, ordered, unwanted }) }
     }

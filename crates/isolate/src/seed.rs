@@ -30,6 +30,8 @@ pub(crate) struct IsolateSeed {
     planted: Instant,
     /// Whether someone has seen to it that it is frozen.
     frozen: AtomicBool,
+    /// What the server keeps, as the kernel counted it when it was loaded.
+    memory_mb: u64,
 }
 
 /// Forks a zygote off the base and has it evaluate the server, under the limits of initialisation.
@@ -37,15 +39,18 @@ pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result
     let limits = deployment.permit.limits();
     let command = load_frame(deployment)?;
     let role = Fork { role: Role::Zygote, memory_mb: limits.memory_mb, cpu_ms: limits.cpu_ms };
+    let before = memory_of(base);
     let forked = base.fork(&role).await.map_err(|_| lost(limits))?;
     let zygote = Arc::new(Zygote::new(Control::new(forked.stream), forked.process, Some(base.clone())));
+    base.adopt(&zygote);
     let answer = zygote.exchange(&command, None, Duration::from_millis(limits.init_time_ms)).await;
     let cause = match answer {
         Ok(frame) => {
             let surface = read_loaded(&frame)?;
             zygote.rest();
             let (planted, frozen) = (Instant::now(), AtomicBool::new(false));
-            return Ok(IsolateSeed { zygote, limits: limits.clone(), surface, planted, frozen });
+            let memory_mb = memory_of(&zygote).saturating_sub(before).div_ceil(1 << 20);
+            return Ok(IsolateSeed { zygote, limits: limits.clone(), surface, planted, frozen, memory_mb });
         }
         Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Cause::Limit(Code::TimeLimit),
         Err(error) => match error.get_ref().and_then(|e| e.downcast_ref::<isolate_wire::Malformed>()) {
@@ -56,6 +61,10 @@ pub(crate) async fn plant(base: &Arc<Zygote>, deployment: &Deployment) -> Result
     zygote.end();
     let ended = base.reap(zygote.process()).await;
     Err(verdict(&cause, ended.as_ref(), limits, During::Initialisation))
+}
+
+fn memory_of(zygote: &Zygote) -> u64 {
+    zygote.pid().map_or(0, jail::pidfd::private_memory)
 }
 
 pub(crate) fn load_frame(deployment: &Deployment) -> Result<Vec<u8>, Failure> {
@@ -128,6 +137,10 @@ impl Seed for IsolateSeed {
                 Arc::new(Shared { process: Arc::new(process), server: 0, limits })
             })
         })
+    }
+
+    fn memory_mb(&self) -> u64 {
+        self.memory_mb
     }
 
     fn alive(&self) -> bool {

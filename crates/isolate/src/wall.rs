@@ -4,6 +4,7 @@ use crate::bases::{BaseFor, Bases};
 use crate::carrier::{Carrier, CarrierError};
 use crate::seed;
 use crate::tenancy::Tenancy;
+use isolate_wire::Start;
 use jail::cgroup::{self, Group};
 use policy::Boundary;
 use sandbox::{Code, Deployment, Failure, Future, Seed, Wall};
@@ -18,6 +19,8 @@ pub enum WallError {
     Carrier(#[from] CarrierError),
     #[error("no control group could be made for the workers")]
     Group(#[source] jail::Error),
+    #[error("no uid could be had for a worker")]
+    User(#[source] jail::Error),
     #[error("no channel for a worker could be made")]
     Channel(#[source] io::Error),
     #[error("the worker could not be started")]
@@ -61,6 +64,17 @@ impl Default for Together {
     }
 }
 
+impl Together {
+    /// What one base zygote gets with all that comes of it, so that others find something when it has all that it can.
+    pub(crate) fn of_one_base(self) -> Together {
+        Together { memory_mb: self.memory_mb / 4 * 3, processes: self.processes.div_ceil(2) }
+    }
+
+    pub(crate) fn limits(self) -> cgroup::Limits {
+        cgroup::Limits { memory_bytes: self.memory_mb << 20, processes: self.processes, cpu_percent: None }
+    }
+}
+
 impl IsolateSettings {
     pub fn new(carrier: Carrier) -> IsolateSettings {
         IsolateSettings {
@@ -71,6 +85,13 @@ impl IsolateSettings {
             bases: 32,
             together: Some(Together::default()),
         }
+    }
+}
+
+impl IsolateSettings {
+    pub(crate) fn start(&self, jit: bool) -> Start {
+        let Together { processes, .. } = self.together.unwrap_or_default().of_one_base();
+        Start { jit, heap_mb: self.heap_mb, quick_forks: self.quick_forks, user: None, processes }
     }
 }
 
@@ -122,6 +143,11 @@ impl Wall for IsolateWall {
         "isolate"
     }
 
+    /// A quarter is for base zygotes, compartments that wait, and what the kernel needs for all of them.
+    fn memory_mb(&self) -> Option<u64> {
+        self.bases.together().map(|together| together.memory_mb / 4 * 3)
+    }
+
     fn plant(&self, deployment: Arc<Deployment>) -> Future<'_, Result<Arc<dyn Seed>, Failure>> {
         Box::pin(async move {
             let permit = &deployment.permit;
@@ -157,12 +183,10 @@ fn group(together: Together) -> Result<Option<Group>, WallError> {
         cgroup::Availability::Unavailable { .. } => return Ok(None),
     };
     manager.sweep_stale().map_err(WallError::Group)?;
-    let limits =
-        cgroup::Limits { memory_bytes: together.memory_mb << 20, processes: together.processes, cpu_percent: None };
     // Several walls in one host, as in tests, must not share a name.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = format!("isolate-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    manager.create(&name, &limits).map(Some).map_err(WallError::Group)
+    manager.create(&name, &together.limits()).map(Some).map_err(WallError::Group)
 }
 
 /// The reason is the host's own and may name its paths, so the caller hears only that there is no wall.

@@ -5,13 +5,13 @@ use crate::driver::IDLE_CPU;
 use crate::process::{Handle, Process, Whereabouts};
 use isolate_wire::{Ended, Fork, Frame, Kind, encode, encode_with};
 use jail::image::Image;
-use jail::pidfd::PidFd;
-use std::collections::VecDeque;
+use jail::pidfd::{PidFd, living_children};
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
@@ -40,8 +40,12 @@ pub(crate) struct Zygote {
     alive: AtomicBool,
     forks: AtomicU64,
     /// What was seen of its CPU time at the last look, and what it was told to do since may take of it.
-    cpu_seen: std::sync::Mutex<Duration>,
+    cpu_seen: StdMutex<Duration>,
     cpu_allowed_ms: AtomicU64,
+    /// All that it was told to fork, as far as somebody still has to do with it.
+    children: StdMutex<Vec<Weak<Whereabouts>>>,
+    /// Those of them that fork others.
+    zygotes: StdMutex<Vec<Weak<Zygote>>>,
     /// A zygote that was forked lives no longer than the one it came from.
     pub(crate) parent: Option<Arc<Zygote>>,
 }
@@ -105,7 +109,8 @@ impl Zygote {
     pub(crate) fn new(control: Control, process: Process, parent: Option<Arc<Zygote>>) -> Zygote {
         let desk = Mutex::new(Desk { control, expected: VecDeque::new() });
         let (alive, forks, cpu_allowed_ms) = (AtomicBool::new(true), AtomicU64::new(0), AtomicU64::new(0));
-        Zygote { desk, process, alive, forks, cpu_seen: Default::default(), cpu_allowed_ms, parent }
+        let (cpu_seen, children, zygotes) = (StdMutex::default(), StdMutex::default(), StdMutex::default());
+        Zygote { desk, process, alive, forks, cpu_seen, cpu_allowed_ms, children, zygotes, parent }
     }
 
     /// Whether it has used more of the CPU since the last look than what it was told to do can have taken. Its server's code
@@ -124,6 +129,34 @@ impl Zygote {
 
     fn allow(&self, cpu: Duration) {
         self.cpu_allowed_ms.fetch_add(u64::try_from(cpu.as_millis()).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The process that forks. Of a base zygote the host has started the one around it, whose only child it is.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        let pid = self.process.pid()?;
+        if self.parent.is_some() { Some(pid) } else { living_children(pid).first().copied() }
+    }
+
+    /// Remembers one that was forked from this one.
+    pub(crate) fn adopt(&self, zygote: &Arc<Zygote>) {
+        keep(&self.zygotes, Arc::downgrade(zygote));
+    }
+
+    /// The zygotes that were forked from this one and are still there.
+    pub(crate) fn zygotes(&self) -> Vec<Arc<Zygote>> {
+        lock(&self.zygotes).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Whether each of these processes was ordered here. `None` while an exchange is under way, which may fork for itself.
+    pub(crate) fn knows_all(&self, pids: &[i32]) -> Option<bool> {
+        let mut desk = self.desk.try_lock().ok()?;
+        if desk.look().is_err() {
+            self.end();
+            return None;
+        }
+        let children = lock(&self.children);
+        let known: HashSet<i32> = children.iter().filter_map(|child| child.upgrade()?.handle()?.pid).collect();
+        Some(pids.iter().all(|pid| known.contains(pid)))
     }
 
     pub(crate) fn alive(&self) -> bool {
@@ -168,6 +201,7 @@ impl Zygote {
         self.allow(FORK_CPU);
         process.whereabouts().ordered();
         desk.expected.push_back(process.whereabouts().clone());
+        keep(&self.children, Arc::downgrade(process.whereabouts()));
         self.forks.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -312,6 +346,21 @@ impl Drop for Broken<'_> {
             zygote.end();
         }
     }
+}
+
+/// Adds one, and now and then forgets those that are gone.
+fn keep<T>(list: &StdMutex<Vec<Weak<T>>>, one: Weak<T>) {
+    let mut list = lock(list);
+    if list.len() == list.capacity() {
+        list.retain(|other| other.strong_count() > 0);
+        let room = list.len().max(32);
+        list.reserve(room);
+    }
+    list.push(one);
+}
+
+fn lock<T>(mutex: &StdMutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn nonsense(frame: &Frame) -> io::Error {

@@ -12,7 +12,7 @@ use crate::pidfd::PidFd;
 use crate::process::{self, Fork, exit_now, fork_with_pidfd, set_no_new_privs};
 use crate::seccomp::{Filter, PolicyName};
 use crate::trial::{self, Finding};
-use crate::{cgroup, landlock, limits, program, root};
+use crate::{cgroup, landlock, limits, program, root, users};
 
 /// The walls that stand on the jail.
 const JAILED: &[&str] = &["isolate", "process"];
@@ -89,6 +89,7 @@ pub fn probe() -> Report {
         check("process descriptors", ISOLATE, process_descriptors),
         check("list of processes", PROCESS, || list_of_processes(&plan)),
         check("whole jail", JAILED, || whole_jail(&plan)),
+        uids(),
         control_groups(),
     ]);
     Report { checks }
@@ -185,6 +186,14 @@ fn whole_jail(plan: &Plan) -> Finding {
 /// What is worse without them.
 const UNHELD: &str = "the process wall measures memory and CPU of programs instead, and kills: a burst between two looks, and the \
                       kernel's own lists of mappings and open files, are not held";
+
+fn uids() -> Check {
+    let (available, detail) = match users::survey() {
+        Ok(detail) => (true, detail),
+        Err(why) => (false, why),
+    };
+    Check { name: "uid for each jail".to_owned(), available, detail, needed_by: NONE.to_vec() }
+}
 
 /// Looked at, not tried: trying would move this process.
 fn control_groups() -> Check {

@@ -11,6 +11,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("all {count} uids for jails are in use; raise `jail.uids` in the configuration")]
+    NoUser { count: u32 },
+    #[error("jails cannot have uids of their own: {why}")]
+    NoUsers { why: String },
     #[error("the plan would leave the process with root's identity")]
     RootPlan,
     #[error("the process has the uid or gid `{found}` and not `{wanted}`")]

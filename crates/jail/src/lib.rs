@@ -10,7 +10,7 @@
 //! A program that is started and not forked gets its jail from [`program::Jail`], and one that starts others from
 //! [`program::Tree`].
 //!
-//! The host uses [`pidfd`], [`cpu_timer`], [`socket`], [`cgroup`], [`image`] and [`doctor`].
+//! The host uses [`users`], [`pidfd`], [`cpu_timer`], [`socket`], [`cgroup`], [`image`] and [`doctor`].
 //!
 //! Nothing here fails open: what cannot be enforced is an [`Error`] that names it.
 
@@ -37,6 +37,7 @@ pub mod socket;
 mod symbols;
 mod sys;
 mod trial;
+pub mod users;
 
 pub use error::{Error, PolicyError};
 

@@ -13,7 +13,7 @@ use crate::socket;
 use crate::sys::check;
 use crate::trial;
 
-/// The user and group that root becomes before anything else, unless the plan names another: `nobody`.
+/// The user and group that root becomes where it has no uid for each jail ([`crate::users`]): `nobody`.
 pub const NOBODY: u32 = 65534;
 
 /// The user and group inside the user namespace. Not zero, so nothing inside is ever treated as root.
@@ -48,8 +48,7 @@ impl Plan {
     /// worker that was never privileged has nothing to give back; where the kernel denies that user a user
     /// namespace (tried in a short-lived child), unshare as root and keep no more than the confinement needs.
     ///
-    /// Without a user namespace the kernel counts `RLIMIT_NPROC` per uid over the whole host: give each worker
-    /// its own `drop_to` then.
+    /// The kernel counts much by uid over the whole host, so give each jail its own ([`Plan::as_user`]).
     pub fn for_this_process() -> Result<Plan, Error> {
         // SAFETY: geteuid has no arguments and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
@@ -59,6 +58,11 @@ impl Plan {
         // The whole way, because some hosts allow the namespace and then deny what is in it.
         let tried = trial::attempt(|| enter(&unprivileged).map(|()| String::new()))?;
         Ok(Plan { user_namespace: tried.is_ok(), ..unprivileged })
+    }
+
+    /// The same way in, as this uid of the host instead of [`NOBODY`]. Changes nothing for a plan that is not root's.
+    pub fn as_user(self, user: Option<u32>) -> Plan {
+        Plan { drop_to: self.drop_to.map(|usual| user.unwrap_or(usual)), ..self }
     }
 
     /// The uid and gid that the process will see itself as.

@@ -168,6 +168,36 @@ impl About {
     const NUMBER: libc::c_ulong = (3 << 30) | ((size_of::<About>() as libc::c_ulong) << 16) | (0xff << 8) | 11;
 }
 
+/// Bytes of memory of its own that whichever process `pid` is now has resident, with what it shares since a fork.
+pub fn private_memory(pid: i32) -> u64 {
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let kb = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    kb.and_then(|kb| kb.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+/// The children of whichever process `pid` is now that go on: not those that have ended, are ending, or were killed.
+pub fn living_children(pid: i32) -> Vec<i32> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(|pid| goes_on(*pid)).collect()
+}
+
+fn goes_on(pid: i32) -> bool {
+    /// The kernel's flag of a process that ends.
+    const ENDS: u64 = 4;
+    let read =
+        |name: &str| fs::read(format!("/proc/{pid}/{name}")).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let (Ok(stat), Ok(status)) = (read("stat"), read("status")) else { return false };
+    let mut fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+    let ended = matches!(fields.next(), Some("Z" | "X") | None);
+    let ends = fields.nth(5).and_then(|flags| flags.parse::<u64>().ok()).is_some_and(|flags| flags & ENDS != 0);
+    // Nothing blocks it, so who has it pending runs no further.
+    let kill = 1u64 << (libc::SIGKILL - 1);
+    let killed = status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:")));
+    let killed = killed.filter_map(|set| u64::from_str_radix(set.trim(), 16).ok()).any(|set| set & kill != 0);
+    !ended && !ends && !killed
+}
+
 /// CPU time of whichever process `pid` is now, all its threads together.
 pub fn cpu_time(pid: i32) -> Result<Duration, Error> {
     let failed = |source| Error::CpuClock { pid, source };

@@ -15,7 +15,7 @@
 //! # What holds a tree
 //!
 //! - Namespaces of its own: user, mount, pid, network, ipc, uts, cgroup. Inside it is uid 1000 with no capability at all and
-//!   no way to gain one; outside it is the user who started the host, or the one that root names.
+//!   no way to gain one; outside it is the user who started the host, the one that root names, or a user of its own.
 //! - Its root is empty and read-only but for its mounts; landlock says the same a second time.
 //! - The filter `policies/tree.toml` is a list of what is allowed; all else is answered with "no such system call".
 //! - A [`crate::cgroup`] for memory, processes and CPU of all together, where one can be had. Without one the kernel bounds
@@ -61,6 +61,7 @@ pub use usage::Usage;
 
 use crate::namespaces::Plan;
 use crate::seccomp::{Filter, PolicyName};
+use crate::users::{self, Lease};
 
 /// What a program sees and may use.
 #[derive(Debug, Clone)]
@@ -68,8 +69,8 @@ pub struct Jail {
     /// All there is below the root, which is otherwise empty and read-only.
     pub mounts: Vec<Mount>,
     pub limits: Limits,
-    /// Started by root, it reads what is mounted as this user of the host; without one, as `nobody`. Whoever it is has no
-    /// capability and meets nothing but the mounts.
+    /// Started by root, it reads what is mounted as this user of the host; without one, as a user that no other jail is
+    /// ([`crate::users`]). Whoever it is has no capability and meets nothing but the mounts.
     pub reads_as: Option<u32>,
 }
 
@@ -115,7 +116,7 @@ pub struct Limits {
     /// The size of a file it writes.
     pub file_bytes: u64,
     pub open_files: u64,
-    /// Threads. Where there is no user namespace (see [`Plan`]), all threads of that user on the host count.
+    /// Threads. Where there is no user namespace (see [`Plan`]), all threads of its user on the host count.
     pub threads: u64,
 }
 
@@ -145,15 +146,16 @@ impl Jail {
     /// Any thread of any process may call this, and may end before the program does. The program ends with this
     /// process, however that ends, and when the [`Child`] is dropped.
     pub fn spawn(&self, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<Child, SpawnError> {
+        let (plan, user) = plan(self.reads_as)?;
         let start = inside::Start {
-            plan: plan(self.reads_as)?,
+            plan,
             filter: Filter::load(PolicyName::Program, true)?,
             pieces: piece::pieces(&self.mounts, self.limits.data_bytes)?,
             limits: self.limits,
             command: inside::Command::new(program, arguments, environment)?,
             tree: None,
         };
-        Child::fork(&start, None)
+        Child::fork(&start, None, user)
     }
 }
 
@@ -162,8 +164,9 @@ pub(crate) fn try_list() -> Result<(), crate::Error> {
     furnish::processes(true).map(drop)
 }
 
-/// As whom the program runs. Root's way in is tried once: trying costs as much as a jail.
-fn plan(reads_as: Option<u32>) -> Result<Plan, SpawnError> {
+/// As whom the program runs: as a user of its own, unless the caller names one. Root's way in is tried once: trying costs
+/// as much as a jail.
+fn plan(reads_as: Option<u32>) -> Result<(Plan, Option<Lease>), SpawnError> {
     static OF_ROOT: OnceLock<Plan> = OnceLock::new();
     // SAFETY: geteuid has no arguments and cannot fail.
     let known = if unsafe { libc::geteuid() } == 0 { OF_ROOT.get() } else { None };
@@ -174,10 +177,12 @@ fn plan(reads_as: Option<u32>) -> Result<Plan, SpawnError> {
     if plan.drop_to.is_some() {
         let _ = OF_ROOT.set(plan);
     }
-    Ok(match reads_as {
-        Some(user) if plan.user_namespace && plan.drop_to.is_some() => {
-            Plan { drop_to: (user != 0).then_some(user), ..plan }
-        }
-        _ => plan,
-    })
+    if let (Some(user), Some(_)) = (reads_as, plan.drop_to)
+        // Without a user namespace the kernel would count all processes of that user.
+        && (plan.user_namespace || users::is_leased(user))
+    {
+        return Ok((Plan { drop_to: (user != 0).then_some(user), ..plan }, None));
+    }
+    let lease = users::lease()?;
+    Ok((plan.as_user(lease.as_ref().map(Lease::uid)), lease))
 }

@@ -50,6 +50,33 @@ pub fn send_with_fd(socket: BorrowedFd, bytes: &[u8], fd: Option<BorrowedFd>) ->
     Ok(sent as usize)
 }
 
+/// The kernel lets only so many descriptors of one user be on their way ([`crate::users`]); there is room again when some
+/// have arrived.
+pub fn is_crowded(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ETOOMANYREFS)
+}
+
+/// How long to pause before a descriptor is passed again.
+pub const PAUSE: Duration = Duration::from_millis(2);
+
+/// [`send_with_fd`] for a caller that may block: while too many descriptors are on their way, it waits and tries again.
+/// A peer that is gone is still an error.
+pub fn pass(socket: BorrowedFd, bytes: &[u8], fd: BorrowedFd) -> io::Result<usize> {
+    loop {
+        match send_with_fd(socket, bytes, Some(fd)) {
+            Err(error) if is_crowded(&error) => {}
+            sent => return sent,
+        }
+        let mut closed = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: one pollfd, as the count says; a time that outlives the call; no mask. It is what every policy allows, and
+        // nothing but the end of the peer makes it return early.
+        unsafe { libc::ppoll(&raw mut closed, 1, &timespec(PAUSE), ptr::null()) };
+        if closed.revents != 0 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+    }
+}
+
 /// One `recvmsg`: how many bytes came (0 is the end), and the descriptor that came with them, close-on-exec.
 /// The room is for one descriptor; the kernel closes any further ones of the same message.
 pub fn recv_with_fd(socket: BorrowedFd, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {

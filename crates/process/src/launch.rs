@@ -12,6 +12,7 @@ use jail::program::{Bounds, Child, Content, End, Holder, Mount, SpawnError, Tree
 use policy::Limits;
 use sandbox::{Code, Deployment, Failure, Future, Program, Shows, Speaks};
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -145,8 +146,7 @@ impl Launcher {
                 file_bytes: scratch_bytes,
                 open_files: OPEN_FILES,
             },
-            // Root's own files are read as `nobody`.
-            reads_as: std::fs::metadata(files).ok().map(|folder| folder.uid()).filter(|owner| *owner != 0),
+            reads_as: std::fs::metadata(files).ok().and_then(|folder| reader(&folder)),
             folder: FILES.into(),
             proxy: network.map(|network| network.port),
             // Neither a layer nor the system holds a socket of anybody else.
@@ -189,6 +189,12 @@ fn variables(
         all.insert(name.clone(), value);
     }
     all
+}
+
+/// As whom root lets a program read its files: as a user of its own, unless only their owner may read them.
+fn reader(folder: &Metadata) -> Option<u32> {
+    let everybody_reads = folder.mode() & 0o005 == 0o005;
+    (!everybody_reads && folder.uid() != 0).then(|| folder.uid())
 }
 
 /// Where a program is inside. All that is shown of the host is at its own place, but for the files.

@@ -131,6 +131,12 @@ pub enum Growth {
 pub trait Wall: Send + Sync {
     fn name(&self) -> &'static str;
 
+    /// How much memory compartments may take together, in MiB. The pool lets no more calls in than that is enough for, each
+    /// counted with its limit. `None`: the wall sees to it by itself.
+    fn memory_mb(&self) -> Option<u64> {
+        None
+    }
+
     /// Initialises the deployment behind the wall, under its initialisation limits.
     fn plant(&self, deployment: Arc<Deployment>) -> Future<'_, Result<Arc<dyn Seed>, Failure>>;
 
@@ -144,6 +150,11 @@ pub trait Seed: Send + Sync {
     fn surface(&self) -> &RawValue;
 
     fn grow(&self, growth: Growth) -> Future<'_, Result<Arc<dyn Compartment>, Failure>>;
+
+    /// What it holds itself, in MiB, as long as it is there.
+    fn memory_mb(&self) -> u64 {
+        0
+    }
 
     /// False once no compartment can grow from it any more.
     fn alive(&self) -> bool;

@@ -114,6 +114,18 @@ choice! {
 }
 
 section! {
+    /// The jails of all walls. A host that runs as root gives each jail a uid of its own, because the kernel counts much by
+    /// uid (see SECURITY.md).
+    Jail ["jail"] {
+        /// The first of the uids, and gids of the same number, that jails get. Uids in `/etc/passwd`, `/etc/subuid` and
+        /// their like are left out. Not set: 1900000000, or 30000 where the host has no uids that high.
+        first_uid: Option<u32> = None => 1000..=4_000_000_000, at_start;
+        /// How many there are, if `first_uid` is set. It bounds how many jails there can be at once.
+        uids: u32 = 65_536 => 16..=16_777_216, at_start;
+    }
+}
+
+section! {
     /// The isolate wall as a whole.
     Isolate ["isolate"] {
         /// Spend about 100 MiB of memory and a second at the start on compartments that start quicker.
@@ -124,10 +136,12 @@ section! {
         /// Base processes that are kept for further servers, with `base = "tenant"`. Beyond that, the one used longest ago is
         /// given up; it lives on until its last server is let go.
         bases: usize = 32 => 1..=4096, at_start;
-        /// Memory of all compartments together in MiB, where the host has control groups. Not set: three quarters of
-        /// the machine's.
+        /// Memory of all compartments together in MiB. Calls wait until all that they may take is free: three quarters of
+        /// this are for calls, sessions and servers, and three quarters of those for one tenant at most. Control groups
+        /// hold it besides, where the host has them. Not set: three quarters of the machine's.
         memory_mb: Option<u64> = None => 256..=1 << 30, at_start;
-        /// Processes of all compartments together, where the host has control groups.
+        /// Processes of all compartments together, where the host has control groups. One base zygote gets half of them
+        /// at most.
         processes: u64 = 4096 => 16..=1 << 20, at_start;
     }
 }

@@ -17,8 +17,8 @@ pub use settings::{MasterKeyProblem, found_toolchains, local_url};
 pub use value::{Wrong, web_address};
 
 use keys::{
-    AuditLog, Egress, Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions, Shutdown,
-    Trace,
+    AuditLog, Egress, Host, Http, Isolate, Jail, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions,
+    Shutdown, Trace,
 };
 use section::{Key, Section};
 use toml::de::DeValue;
@@ -65,6 +65,7 @@ macro_rules! config {
 config! {
     host: Host,
     limits: Limits,
+    jail: Jail,
     isolate: Isolate,
     process: Process,
     pool: Pool,

@@ -15,6 +15,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sandbox::PoolSettings;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -166,6 +167,11 @@ impl Config {
             sessions: pool.sessions,
             session_idle: Duration::from_secs(pool.session_idle_s),
         }
+    }
+
+    /// The uids of jails, where the operator names them.
+    pub fn uids(&self) -> Option<Range<u32>> {
+        self.jail.first_uid.map(|first| first..first.saturating_add(self.jail.uids))
     }
 
     pub fn isolate(&self, carrier: Carrier) -> IsolateSettings {

@@ -144,6 +144,9 @@ async fn start(
     let servers: usize = directory.tenants.values().map(|tenant| tenant.servers.len()).sum();
     shown.say(&format!("data: `{}` ({} tenants, {servers} servers)", data.display(), directory.tenants.len()));
 
+    if let Some(uids) = config.uids() {
+        jail::users::set_range(uids);
+    }
     let carrier = Carrier::find().map_err(WallError::from)?;
     let wall = IsolateWall::start(config.isolate(carrier)).await?;
     shown.say(&format!("wall: {}, {}", wall.name(), wall.posture()));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Kind, Limits};
+use super::{Kind, Limits, PARENT};
 use crate::error::Error;
 use crate::pidfd::PidFd;
 
@@ -40,6 +40,17 @@ impl Group {
     /// A group that exists already.
     pub(super) fn adopt(kind: Kind, directories: Vec<PathBuf>) -> Group {
         Group { kind, directories }
+    }
+
+    /// Makes an empty group inside of this one, whose limits hold besides: when one of several is full, the kernel kills in
+    /// there. With version 2 this group holds no processes itself then. It goes before this one.
+    pub fn subgroup(&self, name: &str, limits: &Limits) -> Result<Group, Error> {
+        if self.kind == Kind::V2 {
+            for directory in &self.directories {
+                write(&directory.join("cgroup.subtree_control"), "+memory +pids")?;
+            }
+        }
+        Group::create(self.kind, self.directories.iter().map(|directory| directory.join(name)).collect(), limits)
     }
 
     /// Moves a process with its threads into the group. Children that it forks later are born there; earlier ones stay
@@ -145,15 +156,9 @@ impl Group {
     fn destroy(&self) -> Result<(), Error> {
         let deadline = Instant::now() + PATIENCE;
         for directory in &self.directories {
-            while !remove_directory(directory)? {
-                if Instant::now() > deadline {
-                    return Err(Error::GroupBusy { path: directory.clone() });
-                }
-                kill_members(directory)?;
-                thread::sleep(PAUSE);
-            }
+            raze(directory, deadline)?;
             // Its parent goes with the last one; while there are others the kernel refuses.
-            let _ = directory.parent().map(fs::remove_dir);
+            let _ = directory.parent().filter(|parent| parent.ends_with(PARENT)).map(fs::remove_dir);
         }
         Ok(())
     }
@@ -186,6 +191,22 @@ impl Drop for Group {
         // There is nobody to tell; the owner in the name lets a later sweep find what is left.
         let _ = self.destroy();
     }
+}
+
+/// Kills and removes, whatever a host that crashed had inside of it first.
+fn raze(directory: &Path, deadline: Instant) -> Result<(), Error> {
+    let inside = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    for entry in inside.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        raze(&entry.path(), deadline)?;
+    }
+    while !remove_directory(directory)? {
+        if Instant::now() > deadline {
+            return Err(Error::GroupBusy { path: directory.to_owned() });
+        }
+        kill_members(directory)?;
+        thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 /// False while there are processes in it.

@@ -18,6 +18,7 @@ use crate::pidfd::PidFd;
 use crate::process::{self, Exit};
 use crate::socket::{self, poll_readable};
 use crate::sys::check;
+use crate::users::Lease;
 
 /// Building a jail takes some milliseconds, and on a machine with far too much to do some seconds.
 const BUILD_PATIENCE: Duration = Duration::from_secs(30);
@@ -45,6 +46,8 @@ pub struct Child {
     listener: Option<TcpListener>,
     /// After all that must be gone before a group can go.
     bound: Option<Bound>,
+    /// Given back when no process has it any more.
+    _user: Option<Lease>,
 }
 
 /// How a tree is bounded.
@@ -66,7 +69,7 @@ pub enum End {
 }
 
 impl Child {
-    pub(super) fn fork(start: &Start, bound: Option<Bound>) -> Result<Child, SpawnError> {
+    pub(super) fn fork(start: &Start, bound: Option<Bound>, user: Option<Lease>) -> Result<Child, SpawnError> {
         let pipe = || io::pipe().map_err(SpawnError::Pipe);
         let (stdin, ours_in) = pipe()?;
         let (ours_out, stdout) = pipe()?;
@@ -107,6 +110,7 @@ impl Child {
             meter: None,
             listener: None,
             bound,
+            _user: user,
         };
         child.hear(&ours_report)?;
         Ok(child)

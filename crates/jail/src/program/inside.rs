@@ -198,7 +198,7 @@ fn own_pipes(plan: &Plan) -> Result<(), Error> {
 fn hand_out(what: u8, fd: BorrowedFd) -> Result<(), Error> {
     // SAFETY: open from the first step in the fork until the program starts.
     let report = unsafe { BorrowedFd::borrow_raw(REPORT) };
-    socket::send_with_fd(report, &[what], Some(fd)).map(drop).map_err(Error::HandOut)
+    socket::pass(report, &[what], fd).map(drop).map_err(Error::HandOut)
 }
 
 fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
@@ -277,8 +277,17 @@ fn grant(wish: u8, program: &PidFd) -> Result<(), Error> {
             // SAFETY: open until this process ends.
             let lifeline = unsafe { BorrowedFd::borrow_raw(0) };
             let socket = network::socket(if wish == SOCKET { libc::AF_INET } else { libc::AF_INET6 });
-            let socket = socket.as_ref().ok().map(AsFd::as_fd);
-            socket::send_with_fd(lifeline, &[wish], socket).map(drop).map_err(Error::HandOut)
+            let sent = match &socket {
+                // The program may have used up what its user may have on the way. The host waits only so long, and then
+                // cuts the lifeline; that ends the waiting here, too.
+                Ok(socket) => socket::pass(lifeline, &[wish], socket.as_fd()),
+                Err(_) => socket::send_with_fd(lifeline, &[wish], None),
+            };
+            match sent {
+                // Seen, and seen to, by who waits for the next wish.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                sent => sent.map(drop).map_err(Error::HandOut),
+            }
         }
         _ => Ok(()),
     }

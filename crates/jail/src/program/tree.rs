@@ -20,9 +20,10 @@ pub struct Tree {
     /// All there is below the root, which is otherwise empty and read-only. See [`super::system`].
     pub mounts: Vec<Mount>,
     pub bounds: Bounds,
-    /// Started by root, it is this user on the host, with the group of the same number; without one, `nobody`. What it
-    /// writes to a [`super::Content::Shared`] folder is this user's, so it should be the folder's owner. Started by
-    /// anybody else it is always that user. Where root has no user namespaces it is always `nobody`.
+    /// Started by root, it is this user on the host, with the group of the same number; without one, a user that no other
+    /// jail is ([`crate::users`]). What it writes to a [`super::Content::Shared`] folder is this user's, so it should be
+    /// the folder's owner. Started by anybody else it is always that user. Where root has no user namespaces it is a
+    /// user of its own, too, unless this one was leased.
     pub reads_as: Option<u32>,
     /// Where the program starts.
     pub folder: PathBuf,
@@ -85,7 +86,7 @@ impl Tree {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Child, SpawnError> {
-        let plan = plan(self.reads_as)?;
+        let (plan, user) = plan(self.reads_as)?;
         // The kernel does not count the processes of root's own user.
         if groups.is_none() && plan.user_namespace && plan.drop_to.is_none() && started_by_root() {
             return Err(SpawnError::Unbounded);
@@ -99,7 +100,7 @@ impl Tree {
             tree: Some(Whole::new(&self.folder, self.proxy)?),
         };
         let group = groups.map(|groups| self.bounds.group(groups)).transpose()?;
-        Child::fork(&start, Some(Bound { held: Tree::held(groups), group }))
+        Child::fork(&start, Some(Bound { held: Tree::held(groups), group }), user)
     }
 
     fn held(groups: Option<&Manager>) -> Held {

@@ -15,6 +15,7 @@ mod programs;
 mod tree_attacks;
 mod tree_bounds;
 mod trees;
+mod users;
 
 use harness::{BOTH, Case, NOBODY, ROOT};
 
@@ -102,6 +103,11 @@ const CASES: &[Case] = cases![
     BOTH trees::are_furnished_in_order,
     ROOT trees::are_furnished_apart_from_a_host_that_shares_its_mounts,
     ROOT trees::need_no_user_namespaces_when_root_starts_them,
+    ROOT users::descriptors_in_flight_of_one_jail_are_not_anothers,
+    ROOT users::pipe_pages_of_one_jail_are_not_anothers,
+    ROOT users::watchers_of_one_jail_are_not_anothers,
+    ROOT users::each_jail_has_its_own,
+    ROOT users::a_descriptor_waits_until_it_can_travel,
 ];
 
 fn main() -> std::process::ExitCode {

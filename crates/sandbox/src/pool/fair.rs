@@ -1,7 +1,8 @@
 //! Who is next: weighted fair queueing over tenants. No clock, no tasks, no locks of its own.
 //!
-//! Two things are scarce. A **place** is held by a call from its admission to its answer. A **turn** is held by
-//! whatever may use the CPU just now: a call that computes, a compartment that grows. Each tenant has a virtual time:
+//! Three things are scarce. A **place** is held by a call from its admission to its answer. **Memory** is held with it: all
+//! that its compartment may take, or by a compartment that outlives its call. A **turn** is held by whatever may use the CPU
+//! just now: a call that computes, a compartment that grows. Each tenant has a virtual time:
 //! what it has used so far, divided by its weight. The tenant with the least is next; within a tenant, who came first.
 
 use std::collections::{BTreeMap, HashMap};
@@ -32,13 +33,16 @@ pub(super) struct FairLimits {
     /// In parts.
     pub(super) turns: usize,
     pub(super) turns_per_tenant: usize,
+    /// In MiB.
+    pub(super) memory: u64,
+    pub(super) memory_per_tenant: u64,
 }
 
 /// What somebody stands in line for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// A place, and a turn with it.
-    Place { lane: u64 },
+    /// A place with so many MiB, and a turn with it.
+    Place { lane: u64, memory: u64 },
     /// A turn alone.
     Turn,
     /// A turn again, for a call that has its place and came with this number.
@@ -52,6 +56,7 @@ pub(super) struct Ticket {
     pub(super) lane: Option<u64>,
     pub(super) number: u64,
     pub(super) parts: usize,
+    pub(super) memory: u64,
 }
 
 /// What somebody in line hears.
@@ -80,6 +85,7 @@ pub(super) enum Entered {
 
 struct Waiter {
     parts: usize,
+    memory: u64,
     word: oneshot::Sender<Word>,
 }
 
@@ -101,6 +107,7 @@ struct Tenant {
     expected: f64,
     running: usize,
     turns: usize,
+    memory: u64,
     waiting: usize,
     lanes: Vec<Lane>,
     /// Those who wait for a turn alone.
@@ -120,6 +127,7 @@ pub(super) struct Fair {
     backlog: Vec<usize>,
     running: usize,
     turns: usize,
+    memory: u64,
     waiting: usize,
     /// The greatest virtual time of anybody who was let in.
     clock: f64,
@@ -134,6 +142,7 @@ struct Candidate {
     lane: Option<usize>,
     number: u64,
     parts: usize,
+    memory: u64,
 }
 
 impl Fair {
@@ -147,6 +156,7 @@ impl Fair {
             backlog: Vec::new(),
             running: 0,
             turns: 0,
+            memory: 0,
             waiting: 0,
             clock: 0.0,
             next_number: 0,
@@ -192,16 +202,16 @@ impl Fair {
             return Entered::Closed;
         }
         let index = self.tenant(tenant);
-        let (lane, number) = match want {
-            Want::Place { lane } => (Some(lane), self.number()),
-            Want::Turn => (None, self.number()),
-            Want::Again { number } => (None, number),
+        let (lane, number, memory) = match want {
+            Want::Place { lane, memory } => (Some(lane), self.number(), memory),
+            Want::Turn => (None, self.number(), 0),
+            Want::Again { number } => (None, number, 0),
         };
-        let ticket = Ticket { tenant: index, lane, number, parts };
+        let ticket = Ticket { tenant: index, lane, number, parts, memory };
         let position = lane.map(|id| self.tenants[index].lane(id));
         // With nobody in line there is nobody to overtake.
         if self.backlog.is_empty() {
-            let candidate = Candidate { tenant: index, lane: position, number, parts };
+            let candidate = Candidate { tenant: index, lane: position, number, parts, memory };
             if self.allowed(&candidate) && self.fits(&candidate) {
                 self.tenants[index].time = self.tenants[index].time.max(self.clock);
                 let charged = self.let_in(&candidate);
@@ -209,7 +219,7 @@ impl Fair {
             }
         }
         let (word, heard) = oneshot::channel();
-        self.line_up(index, position, number, Waiter { parts, word });
+        self.line_up(index, position, number, Waiter { parts, memory, word });
         self.dispatch();
         if let Some(lane) = lane {
             self.shorten(index, lane);
@@ -236,7 +246,34 @@ impl Fair {
         self.dispatch();
     }
 
-    /// A call is over and leaves its place. `turns` are the microseconds of its turns, `cpu` its CPU time, `place`
+    /// Takes memory for something that outlives calls, if there is room: the tenant, which must not be forgotten meanwhile.
+    pub(super) fn hold(&mut self, tenant: &str, memory: u64) -> Option<usize> {
+        let index = self.tenant(tenant);
+        self.has_room(index, memory).then(|| {
+            self.take_memory(index, memory);
+            index
+        })
+    }
+
+    /// Gives back what was held.
+    pub(super) fn let_go(&mut self, tenant: usize, memory: u64) {
+        self.tenants[tenant].memory -= memory;
+        self.memory -= memory;
+        self.dispatch();
+    }
+
+    fn take_memory(&mut self, tenant: usize, memory: u64) {
+        self.tenants[tenant].memory += memory;
+        self.memory += memory;
+    }
+
+    /// Whether there is so much memory left, for this tenant and at all. Whatever the bounds, one at a time goes.
+    fn has_room(&self, tenant: usize, memory: u64) -> bool {
+        let fits = |held: u64, most: u64| memory == 0 || held == 0 || held.saturating_add(memory) <= most;
+        fits(self.tenants[tenant].memory, self.limits.memory_per_tenant) && fits(self.memory, self.limits.memory)
+    }
+
+    /// A call is over and leaves its place with the memory of its ticket. `turns` are the microseconds of its turns, `cpu` its CPU time, `place`
     /// how long it held its place: it pays for what it had most of.
     pub(super) fn leave(&mut self, ticket: &Ticket, turns: f64, cpu: f64, place: f64) {
         let paid = self.turn_cost(ticket.parts, turns);
@@ -245,6 +282,8 @@ impl Fair {
         tenant.time += (owed - paid).max(0.0) / tenant.weight;
         tenant.running -= 1;
         self.running -= 1;
+        tenant.memory -= ticket.memory;
+        self.memory -= ticket.memory;
         if let Some(lane) = tenant.lanes.iter_mut().find(|lane| Some(lane.id) == ticket.lane) {
             lane.running -= 1;
         }
@@ -281,7 +320,7 @@ impl Fair {
     /// Forgets tenants that have long been idle.
     pub(super) fn sweep(&mut self) {
         for (index, tenant) in self.tenants.iter_mut().enumerate() {
-            if !tenant.known || tenant.running > 0 || tenant.turns > 0 || tenant.in_line() {
+            if !tenant.known || tenant.running > 0 || tenant.turns > 0 || tenant.memory > 0 || tenant.in_line() {
                 continue;
             }
             tenant.idle_sweeps += 1;
@@ -394,19 +433,21 @@ impl Fair {
         times.fold(self.clock, f64::min)
     }
 
-    /// The tenant's next that its own bounds allow. With no place left, that is somebody who needs none: those who
-    /// have one must be able to leave it.
+    /// The tenant's next that its own bounds and the memory that is left allow. Who waits for memory holds nobody up: it may
+    /// be long until there is as much as it wants, and others could wait for that only. With no place left, it is somebody
+    /// who needs none: those who have one must be able to leave it.
     fn candidate(&self, index: usize) -> Option<Candidate> {
         let tenant = &self.tenants[index];
-        let turn = tenant.turn_line.first_key_value().map(|(number, waiter)| (*number, None, waiter.parts));
+        let turn = tenant.turn_line.first_key_value().map(|(number, waiter)| (*number, None, waiter.parts, 0));
         let lanes = tenant.lanes.iter().enumerate().filter(|(_, lane)| lane.running < self.limits.running_per_lane);
         let places = lanes.filter_map(|(lane, Lane { line, .. })| {
-            line.first_key_value().map(|(number, waiter)| (*number, Some(lane), waiter.parts))
+            line.first_key_value().map(|(number, waiter)| (*number, Some(lane), waiter.parts, waiter.memory))
         });
+        let places = places.filter(|(.., memory)| self.has_room(index, *memory));
         let full = self.running >= self.limits.running || tenant.running >= self.limits.running_per_tenant;
         let next = turn.into_iter().chain(places.filter(|_| !full)).min_by_key(|(number, ..)| *number);
-        let (number, lane, parts) = next?;
-        let candidate = Candidate { tenant: index, lane, number, parts };
+        let (number, lane, parts, memory) = next?;
+        let candidate = Candidate { tenant: index, lane, number, parts, memory };
         self.allowed(&candidate).then_some(candidate)
     }
 
@@ -417,7 +458,9 @@ impl Fair {
             tenant.running < self.limits.running_per_tenant && tenant.lanes[lane].running < self.limits.running_per_lane
         });
         // Whatever the bounds, one at a time goes.
-        place && (tenant.turns == 0 || tenant.turns + candidate.parts <= self.limits.turns_per_tenant)
+        place
+            && self.has_room(candidate.tenant, candidate.memory)
+            && (tenant.turns == 0 || tenant.turns + candidate.parts <= self.limits.turns_per_tenant)
     }
 
     /// Whether there is enough left for it.
@@ -433,6 +476,8 @@ impl Fair {
         self.clock = self.clock.max(tenant.time);
         tenant.turns += candidate.parts;
         self.turns += candidate.parts;
+        tenant.memory += candidate.memory;
+        self.memory += candidate.memory;
         if let Some(lane) = candidate.lane {
             tenant.lanes[lane].running += 1;
             tenant.running += 1;
@@ -478,6 +523,7 @@ impl Tenant {
             expected,
             running: 0,
             turns: 0,
+            memory: 0,
             waiting: 0,
             lanes: Vec::new(),
             turn_line: BTreeMap::new(),
@@ -518,6 +564,11 @@ impl Fair {
     /// Whether somebody is in line who could come in. Between two calls that is a lost wake-up.
     pub(super) fn could_go_on(&self) -> bool {
         self.next().is_some()
+    }
+
+    /// MiB that somebody holds.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory
     }
 
     /// Places, parts of turns, and lanes that somebody holds.

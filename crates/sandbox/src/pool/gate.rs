@@ -26,15 +26,16 @@ impl Gate {
         Gate { fair: Mutex::new(Fair::new(limits)) }
     }
 
-    /// A place with a turn, or "busy": at once when the line is full, after `patience` otherwise.
+    /// A place with a turn and so many MiB, or "busy": at once when the line is full, after `patience` otherwise.
     pub(super) async fn enter(
         self: &Arc<Gate>,
         tenant: &Arc<str>,
         lane: u64,
+        memory: u64,
         parts: usize,
         patience: Duration,
     ) -> Result<Seat, Failure> {
-        let (ticket, charged) = self.stand_in_line(tenant, Want::Place { lane }, parts, patience).await?;
+        let (ticket, charged) = self.stand_in_line(tenant, Want::Place { lane, memory }, parts, patience).await?;
         Ok(Seat::new(self.clone(), tenant.clone(), ticket, charged))
     }
 
@@ -47,6 +48,12 @@ impl Gate {
     ) -> Result<Seat, Failure> {
         let (ticket, charged) = self.stand_in_line(tenant, Want::Turn, parts, patience).await?;
         Ok(Seat::new(self.clone(), tenant.clone(), ticket, charged))
+    }
+
+    /// Memory for what outlives a call, in MiB; nothing where there is not so much left.
+    pub(super) fn hold(self: &Arc<Gate>, tenant: &str, memory: u64) -> Option<Hold> {
+        let tenant = lock(&self.fair).hold(tenant, memory)?;
+        Some(Hold { gate: self.clone(), tenant, memory })
     }
 
     pub(super) fn crowd(&self) -> Crowd {
@@ -95,8 +102,21 @@ impl Gate {
             Ok(Ok(Word::Come(charged))) => Ok((ticket, charged)),
             Ok(Ok(Word::Go(whose))) => Err(busy(whose, "too many calls wait already")),
             Ok(Ok(Word::Closed) | Err(_)) => Err(closing()),
-            Err(_) => Err(busy(Whose::Host, "no place became free in time")),
+            Err(_) => Err(busy(Whose::Host, "no place, or not enough memory for it, became free in time")),
         }
+    }
+}
+
+/// Memory that somebody holds until this is dropped.
+pub(super) struct Hold {
+    gate: Arc<Gate>,
+    tenant: usize,
+    memory: u64,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        lock(&self.gate.fair).let_go(self.tenant, self.memory);
     }
 }
 
@@ -151,6 +171,8 @@ struct Held {
     turns: Duration,
     cpu: Duration,
     left: bool,
+    /// What came with the place and is not handed on, in MiB.
+    memory: u64,
 }
 
 struct Turn {
@@ -163,8 +185,17 @@ impl Seat {
     fn new(gate: Arc<Gate>, tenant: Arc<str>, ticket: Ticket, charged: f64) -> Seat {
         let since = Instant::now();
         let turn = Some(Turn { ticket, charged, since });
-        let held = Mutex::new(Held { turn, turns: Duration::ZERO, cpu: Duration::ZERO, left: false });
+        let held =
+            Mutex::new(Held { turn, turns: Duration::ZERO, cpu: Duration::ZERO, left: false, memory: ticket.memory });
         Seat { gate, tenant, ticket, since, held, resuming: tokio::sync::Mutex::default() }
+    }
+
+    /// Hands the memory of this place on to something that outlives the call; nothing if it has none (any more).
+    pub(super) fn hand_on(&self) -> Option<Hold> {
+        let mut held = lock(&self.held);
+        let memory = std::mem::take(&mut held.memory);
+        let has_some = memory > 0 && !held.left;
+        has_some.then(|| Hold { gate: self.gate.clone(), tenant: self.ticket.tenant, memory })
     }
 
     /// Gives up the turn, keeps the place.
@@ -215,7 +246,8 @@ impl Seat {
         self.end_turn(&mut held);
         if self.ticket.lane.is_some() {
             let (turns, cpu, place) = (micros(held.turns), micros(held.cpu), micros(self.since.elapsed()));
-            lock(&self.gate.fair).leave(&self.ticket, turns, cpu, place);
+            let ticket = Ticket { memory: held.memory, ..self.ticket };
+            lock(&self.gate.fair).leave(&ticket, turns, cpu, place);
         }
     }
 

@@ -41,7 +41,7 @@ struct Inner {
 impl Pool {
     /// Must be called inside a tokio runtime: the pool has a task that lets go what is idle.
     pub fn new(wall: Arc<dyn Wall>, settings: PoolSettings) -> Pool {
-        let calls = Arc::new(Gate::new(settings.calls()));
+        let calls = Arc::new(Gate::new(settings.calls(wall.memory_mb())));
         let plants = Arc::new(Gate::new(settings.planting()));
         let ground = Arc::new(Ground { wall, settings, calls, plants, counts: Counts::default() });
         let inner = Arc::new(Inner { ground, plots: Mutex::default() });
@@ -92,7 +92,7 @@ impl Pool {
         let Ground { settings, calls, counts, .. } = &*self.inner.ground;
         let plot = self.inner.plot(deployment);
         let _visit = plot.visit();
-        let seat = calls.enter(&plot.tenant, plot.lane, plot.parts(), settings.patience).await?;
+        let seat = calls.enter(&plot.tenant, plot.lane, plot.memory(request), plot.parts(), settings.patience).await?;
         let seat = Leaving(Arc::new(seat));
         let pace = Pace { turn: settings.turn(limits.cpu_ms), patience: settings.patience };
         for attempt in 1.. {

@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::fair::TURN;
-use super::gate::{Gate, Seat};
+use super::gate::{Gate, Hold, Seat};
 use super::strikes::Strikes;
 use super::{PoolSettings, lock};
 use crate::{Code, Compartment, Deployment, Failure, Growth, Request, Seed, Wall};
@@ -50,6 +50,8 @@ pub(super) struct Plot {
 #[derive(Default)]
 struct Planted {
     seed: Option<Arc<dyn Seed>>,
+    /// What the seed takes.
+    memory: Option<Hold>,
     /// A server that does not initialise is not tried again at once.
     trouble: Option<Trouble>,
 }
@@ -68,9 +70,19 @@ enum Sharer {
 }
 
 struct Shared {
-    compartment: tokio::sync::Mutex<Option<Arc<dyn Compartment>>>,
+    compartment: tokio::sync::Mutex<Option<Grown>>,
     last_used: Mutex<Instant>,
 }
+
+/// A compartment for many calls.
+struct Grown {
+    compartment: Arc<dyn Compartment>,
+    /// All that it may take, also between calls.
+    _memory: Option<Hold>,
+}
+
+/// What a process takes beside the memory that its limit is about, in MiB.
+const BESIDE: u64 = 8;
 
 /// Spares of one deployment that grow at once. Its zygote makes one at a time anyway.
 const GROWERS: usize = 2;
@@ -123,6 +135,25 @@ impl Plot {
             Boundary::Call | Boundary::Session => TURN,
             Boundary::Server | Boundary::Tenant => 1,
         }
+    }
+
+    /// The memory that a call has to have before it starts, in MiB: all that its compartment may take, unless that is there.
+    pub(super) fn memory(&self, request: &Request) -> u64 {
+        let sharer = match (self.deployment.permit.boundary(), &request.session) {
+            (Boundary::Call, _) | (Boundary::Session, None) => return self.need(),
+            (Boundary::Session, Some(session)) => Sharer::Session(session.clone()),
+            (Boundary::Server | Boundary::Tenant, _) => Sharer::Everybody,
+        };
+        let shared = lock(&self.shared).get(&sharer).cloned();
+        let Some(shared) = shared else { return self.need() };
+        // While somebody grows it, it has its memory.
+        let there =
+            shared.compartment.try_lock().is_ok_and(|held| !held.as_ref().is_some_and(|held| held.compartment.alive()));
+        if there { self.need() } else { 0 }
+    }
+
+    fn need(&self) -> u64 {
+        self.ground.wall.memory_mb().map_or(0, |_| self.deployment.permit.limits().memory_mb + BESIDE)
     }
 
     pub(super) fn touch(&self) {
@@ -183,22 +214,25 @@ impl Plot {
             Err(_) => self.meanwhile(Some(seat), shared.compartment.lock()).await,
         };
         match &*held {
-            Some(compartment) if compartment.alive() => Ok(compartment.clone()),
+            Some(Grown { compartment, .. }) if compartment.alive() => Ok(compartment.clone()),
             _ => {
                 self.bury(&mut held);
+                *held = None;
                 let seed = self.seed(Some(seat)).await?;
+                let memory = seat.hand_on().or_else(|| self.ground.calls.hold(&self.tenant, self.need()));
+                let memory = Some(memory.ok_or_else(full)?);
                 let compartment = self.grow(&*seed, Growth::ManyCalls).await?;
-                *held = Some(compartment.clone());
+                *held = Some(Grown { compartment: compartment.clone(), _memory: memory });
                 Ok(compartment)
             }
         }
     }
 
     /// Lets go of a compartment that was ended between calls, and says so: no caller hears of it.
-    fn bury(&self, held: &mut Option<Arc<dyn Compartment>>) {
-        let Some(compartment) = held else { return };
-        let cpu = compartment.cpu_time();
-        if let Some(code) = compartment.ended() {
+    fn bury(&self, held: &mut Option<Grown>) {
+        let Some(grown) = held else { return };
+        let cpu = grown.compartment.cpu_time();
+        if let Some(code) = grown.compartment.ended() {
             *held = None;
             self.strike(code, cpu);
         }
@@ -324,9 +358,9 @@ impl Plot {
             return Err(trouble.failure.clone());
         }
         self.doubt_spares();
-        match self.meanwhile(seat, self.plant()).await {
-            Ok(seed) => {
-                *planted = Planted { seed: Some(seed.clone()), trouble: None };
+        match self.meanwhile(seat, self.plant(seat.is_some())).await {
+            Ok((seed, memory)) => {
+                *planted = Planted { seed: Some(seed.clone()), memory: Some(memory), trouble: None };
                 Ok(seed)
             }
             Err(failure) => {
@@ -338,7 +372,7 @@ impl Plot {
                 let pause = if own_fault || times > MOST_LOST { pause } else { Duration::ZERO };
                 let retry_at = Instant::now() + pause;
                 planted.trouble = (own_fault || lost).then(|| Trouble { failure: failure.clone(), times, retry_at });
-                planted.seed = None;
+                (planted.seed, planted.memory) = (None, None);
                 Err(failure)
             }
         }
@@ -346,8 +380,11 @@ impl Plot {
 
     /// Initialises the deployment when the tenant's turn comes. One that is at it for longer than its CPU budget needs
     /// waits for something, and holds nobody up.
-    async fn plant(&self) -> Result<Arc<dyn Seed>, Failure> {
+    /// A caller has the memory for it: its own compartment grows afterwards.
+    async fn plant(&self, for_caller: bool) -> Result<(Arc<dyn Seed>, Hold), Failure> {
         let settings = &self.ground.settings;
+        let need = if for_caller { 0 } else { self.need() };
+        let meanwhile = self.ground.calls.hold(&self.tenant, need).ok_or_else(full)?;
         let turn = self.ground.plants.turn(&self.tenant, TURN, settings.patience).await?;
         let mut planting = self.ground.wall.plant(self.deployment.clone());
         let longest = settings.turn(self.deployment.permit.limits().init_cpu_ms);
@@ -360,7 +397,10 @@ impl Plot {
         };
         let planted = planted.and_then(|seed| self.deployment.shows.check(seed.surface()).map(|()| seed));
         self.ground.counts.planted(planted.is_ok());
-        planted
+        let seed = planted?;
+        drop(meanwhile);
+        let memory = self.ground.calls.hold(&self.tenant, seed.memory_mb()).ok_or_else(full)?;
+        Ok((seed, memory))
     }
 
     /// Lets go what is not used and plants a worn seed anew, beside the old one until it is ready.
@@ -388,9 +428,12 @@ impl Plot {
         if worn && !self.replanting.swap(true, Ordering::Relaxed) {
             let plot = self.clone();
             tokio::spawn(async move {
-                match plot.plant().await {
+                match plot.plant(false).await {
                     // Spares of the old one are as good as ever; they go first, and it goes with the last of them.
-                    Ok(seed) => plot.planted.lock().await.seed = Some(seed),
+                    Ok((seed, memory)) => {
+                        let mut planted = plot.planted.lock().await;
+                        (planted.seed, planted.memory) = (Some(seed), Some(memory));
+                    }
                     // The next caller hears of it.
                     Err(failure) if failure.code == Code::SurfaceDrift => plot.planted.lock().await.seed = None,
                     Err(_) => {}
@@ -399,4 +442,9 @@ impl Plot {
             });
         }
     }
+}
+
+fn full() -> Failure {
+    let why = "its servers and sessions hold all the memory it may have";
+    Failure::new(Code::Busy, format!("this tenant is busy: {why}; try again later"))
 }

@@ -69,7 +69,9 @@ impl Default for PoolSettings {
 const LONGEST_TURN: Duration = Duration::from_secs(1);
 
 impl PoolSettings {
-    pub(super) fn calls(&self) -> FairLimits {
+    /// Of `memory` MiB one tenant gets three quarters at most, so that another one's call finds room.
+    pub(super) fn calls(&self, memory: Option<u64>) -> FairLimits {
+        let memory = memory.unwrap_or(u64::MAX);
         FairLimits {
             running: self.running,
             running_per_tenant: self.running_per_tenant,
@@ -79,6 +81,8 @@ impl PoolSettings {
             waiting_per_lane: self.waiting_per_deployment,
             turns: self.turns.max(1) * TURN,
             turns_per_tenant: self.turns_per_tenant.max(1) * TURN,
+            memory,
+            memory_per_tenant: memory / 4 * 3,
         }
     }
 
@@ -87,7 +91,7 @@ impl PoolSettings {
         FairLimits {
             turns: self.plants.max(1) * TURN,
             turns_per_tenant: self.plants_per_tenant.max(1) * TURN,
-            ..self.calls()
+            ..self.calls(None)
         }
     }
 

@@ -12,6 +12,7 @@ enum Step {
         tenant: usize,
         lane: u64,
         parts: usize,
+        memory: u64,
     },
     /// Something that needs a turn alone.
     Grow {
@@ -32,8 +33,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0..4usize, 0..3u64, prop_oneof![Just(1), Just(TURN)])
-            .prop_map(|(tenant, lane, parts)| Step::Come { tenant, lane, parts }),
+        6 => (0..4usize, 0..3u64, prop_oneof![Just(1), Just(TURN)], 0..20u64)
+            .prop_map(|(tenant, lane, parts, memory)| Step::Come { tenant, lane, parts, memory }),
         1 => (0..4usize).prop_map(|tenant| Step::Grow { tenant }),
         2 => any::<usize>().prop_map(Step::Cancel),
         4 => any::<usize>().prop_map(Step::Leave),
@@ -46,8 +47,9 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn limits() -> impl Strategy<Value = FairLimits> {
     let small = || 1..6usize;
-    ((small(), small(), small()), (0..8usize, 0..8usize, 0..8usize), (1..6 * TURN, 1..6 * TURN)).prop_map(
-        |(running, waiting, turns)| FairLimits {
+    let turns = (1..6 * TURN, 1..6 * TURN);
+    ((small(), small(), small()), (0..8usize, 0..8usize, 0..8usize), turns, (1..60u64, 1..60u64)).prop_map(
+        |(running, waiting, turns, memory)| FairLimits {
             running: running.0,
             running_per_tenant: running.1,
             running_per_lane: running.2,
@@ -56,6 +58,8 @@ fn limits() -> impl Strategy<Value = FairLimits> {
             waiting_per_lane: waiting.2,
             turns: turns.0,
             turns_per_tenant: turns.1,
+            memory: memory.0,
+            memory_per_tenant: memory.1,
         },
     )
 }
@@ -105,9 +109,9 @@ impl World {
     fn take(&mut self, step: &Step) {
         let pick = |index: usize, len: usize| if len == 0 { None } else { Some(index % len) };
         match *step {
-            Step::Come { tenant, lane, parts } => {
+            Step::Come { tenant, lane, parts, memory } => {
                 let lane = tenant as u64 * 10 + lane;
-                self.enter(tenant, Want::Place { lane }, parts, None);
+                self.enter(tenant, Want::Place { lane, memory }, parts, None);
             }
             Step::Grow { tenant } => self.enter(tenant, Want::Turn, TURN, None),
             Step::Cancel(index) => {
@@ -175,6 +179,13 @@ impl World {
             let parts: Vec<usize> = theirs.filter_map(|inside| inside.turn.as_ref().map(|(t, _)| t.parts)).collect();
             (parts.iter().sum(), parts.len())
         };
+        let memory = |tenant: Option<usize>| -> (u64, usize) {
+            let inside = self.inside.iter().filter_map(|inside| Some((inside.tenant, inside.place?.memory)));
+            let again = self.line.iter().filter_map(|standing| Some((standing.tenant, standing.seat?.memory)));
+            let theirs =
+                inside.chain(again).filter(|(t, memory)| *memory > 0 && tenant.is_none_or(|tenant| tenant == *t));
+            theirs.fold((0, 0), |(sum, holders), (_, memory)| (sum + memory, holders + 1))
+        };
         let in_line = self.line.iter().filter(|standing| standing.ticket.lane.is_some());
         assert_eq!(self.fair.running(), places(None));
         assert_eq!(self.fair.waiting(), in_line.clone().count());
@@ -182,7 +193,12 @@ impl World {
         assert!(self.fair.waiting() <= self.limits.waiting);
         let (parts, holders) = turns(None);
         assert!(parts <= self.limits.turns || holders == 1, "{parts} parts of turns");
+        let (mib, holders) = memory(None);
+        assert_eq!(self.fair.memory(), mib);
+        assert!(mib <= self.limits.memory || holders == 1, "{mib} MiB");
         for tenant in 0..NAMES.len() {
+            let (mib, holders) = memory(Some(tenant));
+            assert!(mib <= self.limits.memory_per_tenant || holders == 1, "{mib} MiB of one tenant");
             assert!(places(Some(tenant)) <= self.limits.running_per_tenant);
             assert!(in_line.clone().filter(|s| s.tenant == tenant).count() <= self.limits.waiting_per_tenant);
             let (parts, holders) = turns(Some(tenant));
@@ -202,6 +218,7 @@ impl World {
         }
         assert_eq!(self.line.len(), 0, "nobody is inside, and yet somebody waits");
         assert_eq!(self.fair.held(), (0, 0, 0));
+        assert_eq!(self.fair.memory(), 0);
     }
 }
 
@@ -234,11 +251,13 @@ async fn who_goes_away_when_called_gives_its_turn_back() {
         waiting_per_lane: 9,
         turns: 4,
         turns_per_tenant: 4,
+        memory: 9,
+        memory_per_tenant: 9,
     };
     let (gate, tenant): (_, Arc<str>) = (Arc::new(Gate::new(limits)), "a".into());
     let hour = Duration::from_secs(3600);
-    let inside = gate.enter(&tenant, 0, 4, hour).await.unwrap();
-    let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(gate.enter(&tenant, 0, 4, hour))).collect();
+    let inside = gate.enter(&tenant, 0, 5, 4, hour).await.unwrap();
+    let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(gate.enter(&tenant, 0, 5, 4, hour))).collect();
     for caller in &mut waiting {
         assert!(tokio::time::timeout(Duration::from_millis(1), caller).await.is_err());
     }

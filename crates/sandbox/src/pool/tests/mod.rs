@@ -2,6 +2,7 @@
 
 mod line;
 mod lost;
+mod memory;
 mod places;
 mod shares;
 mod strikes;

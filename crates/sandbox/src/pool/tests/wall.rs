@@ -66,11 +66,13 @@ pub(super) struct Cardboard {
     pub(super) grow: Duration,
     /// Whatever is planted is lost.
     pub(super) loses_seeds: bool,
+    pub(super) memory_mb: Option<u64>,
 }
 
 impl Cardboard {
     pub(super) fn new() -> Cardboard {
-        Cardboard { seen: Arc::default(), plant: Duration::ZERO, grow: Duration::ZERO, loses_seeds: false }
+        let (plant, grow) = (Duration::ZERO, Duration::ZERO);
+        Cardboard { seen: Arc::default(), plant, grow, loses_seeds: false, memory_mb: None }
     }
 
     pub(super) fn pool(self, settings: PoolSettings) -> (Arc<Pool>, Arc<Seen>) {
@@ -82,6 +84,10 @@ impl Cardboard {
 impl Wall for Cardboard {
     fn name(&self) -> &'static str {
         "cardboard"
+    }
+
+    fn memory_mb(&self) -> Option<u64> {
+        self.memory_mb
     }
 
     fn plant(&self, deployment: Arc<Deployment>) -> Future<'_, Result<Arc<dyn Seed>, Failure>> {
