@@ -17,8 +17,8 @@ pub use settings::{MasterKeyProblem, found_toolchains, local_url};
 pub use value::{Wrong, web_address};
 
 use keys::{
-    AuditLog, Egress, Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions, Shutdown,
-    Trace,
+    AuditLog, Disk, Egress, Host, Http, Isolate, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions,
+    Shutdown, Trace,
 };
 use section::{Key, Section};
 use toml::de::DeValue;
@@ -75,6 +75,7 @@ config! {
     secrets: Secrets,
     egress: Egress,
     audit_log: AuditLog,
+    disk: Disk,
     log: Log,
     trace: Trace,
     metrics: Metrics,
