@@ -55,7 +55,7 @@ impl Limits {
 
     /// Of all requests of a tenant to the admin API.
     pub fn of_admins() -> Limits {
-        Limits { requests: Some(Flow::per_second(50.0, 1000)), concurrent: None, cpu: None, egress: None }
+        Limits { requests: Some(Flow::per_second(20.0, 10_000)), concurrent: None, cpu: None, egress: None }
     }
 
     /// What a key inherits is its tenant's, and the tenant's own account, which every call of the key is on too, holds

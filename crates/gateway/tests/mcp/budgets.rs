@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const COSTLY: &str = r#"
-    const many = Array.from({ length: 20000 }, (_, n) => 1000000 + n);
+    const many = Array.from({ length: 20000 }, (_, n) => 1000000.5 + n);
     export default {
       name: "costly",
       version: "1.0.0",
@@ -27,7 +27,7 @@ const COSTLY: &str = r#"
     };
 "#;
 
-fn pick(numbers: Vec<i64>) -> Value {
+fn pick(numbers: Vec<f64>) -> Value {
     json!({ "name": "pick", "arguments": { "list": numbers } })
 }
 
@@ -56,7 +56,7 @@ fn a_costly_check_keeps_nobody_waiting() {
         let calls: Vec<_> = (0..6)
             .map(|_| {
                 let client = greedy.at("costly");
-                tokio::spawn(async move { client.modern("tools/call", pick(vec![1_019_999; 8000])).await })
+                tokio::spawn(async move { client.modern("tools/call", pick(vec![1_019_999.5; 8000])).await })
             })
             .collect();
         let begun = Instant::now();
@@ -86,17 +86,17 @@ fn what_is_too_costly_to_check_is_refused_and_what_was_checked_is_paid_for() {
         let tenant = tenant().await;
         tenant.deploy("costly", Boundary::Call, COSTLY).await;
         let client = tenant.at("costly");
-        let refused = client.modern("tools/call", pick(vec![1_019_999; 100_000])).await;
+        let refused = client.modern("tools/call", pick(vec![1_019_999.5; 100_000])).await;
         assert_eq!(refused.error(), (200, -32602), "{refused:?}");
         assert_eq!(refused.last()["error"]["data"]["code"], "argument_limit");
-        let wrong = client.modern("tools/call", pick(vec![1; 8000])).await;
+        let wrong = client.modern("tools/call", pick(vec![1.0; 8000])).await;
         assert!(wrong.last()["result"]["isError"] == true || wrong.last()["error"]["code"] == -32602, "{wrong:?}");
         // A tenant with a hundredth of a second of CPU a minute has none left after one such check.
         let quota = Quota { cpu_s_per_min: Some(0.01), ..Quota::default() };
         let patch = TenantPatch { quota: Some(quota), ..TenantPatch::default() };
         tenant.app.registry().update_tenant(&host_actor(), &tenant.name, patch).unwrap();
-        client.modern("tools/call", pick(vec![1; 8000])).await;
-        let broke = client.modern("tools/call", pick(vec![1_019_999])).await;
+        assert_eq!(client.modern("tools/call", pick(vec![1_019_999.5; 8000])).await.status, 200);
+        let broke = client.modern("tools/call", pick(vec![1_019_999.5])).await;
         assert_eq!(broke.error(), (429, -32029), "{broke:?}");
         assert_eq!(broke.last()["error"]["data"]["quota"], "cpu_s_per_min");
     });
@@ -192,6 +192,9 @@ fn a_quota_is_asked_before_the_body_is_read() {
         assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("requests_per_s"), "{refused}");
         // Without CPU time left only what needs none is read, and that is short.
         limit(Quota { cpu_s_per_min: Some(0.0), ..Quota::default() });
+        // The rate comes back from the first message on.
+        answer(16 << 20).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
         let refused = answer(16 << 20).await;
         assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("cpu_s_per_min"), "{refused}");
         let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
