@@ -229,7 +229,7 @@ fn a_full_disk() {
     std::fs::create_dir(dir.path("data")).unwrap();
     let data = dir.path("data").to_string_lossy().into_owned();
     shell(&format!("mount -t tmpfs -o size=12m,mode=700 none {data}"));
-    let (host, keys) = host_with_server(&dir, "");
+    let (host, keys) = host_with_server(&dir, "[disk]\nreserve_mb = 0\n");
     let filler = dir.path("data/filler");
     let mut file = std::fs::File::create(&filler).unwrap();
     for size in [1 << 16, 1 << 12, 1] {
@@ -272,7 +272,7 @@ fn a_disk_that_can_only_be_read() {
     std::fs::create_dir(dir.path("data")).unwrap();
     let data = dir.path("data").to_string_lossy().into_owned();
     shell(&format!("mount -t tmpfs -o size=32m,mode=700 none {data}"));
-    let (host, keys) = host_with_server(&dir, "");
+    let (host, keys) = host_with_server(&dir, "[disk]\nreserve_mb = 0\n");
     assert_eq!(host.stop().0, Some(0));
     shell(&format!("mount -o remount,ro {data}"));
     let refused = bulkhead(["serve", "--listen", "127.0.0.1:0", "--data", &data]);

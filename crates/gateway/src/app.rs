@@ -3,6 +3,7 @@
 use crate::auth::{Authenticator, Caller, Denied, Resource};
 use crate::connect::Connect;
 use crate::guard::Guard;
+use crate::held::{Full, Held};
 use crate::mcp::RpcError;
 use crate::mcp::credentials::Wanted;
 use crate::mcp::hub::{Hub, What};
@@ -15,6 +16,8 @@ use crate::observe::health::Report;
 use crate::observe::{Gauges, Metrics, Reached, Traces};
 use crate::quota::{Admission, Exceeded, Quotas};
 use crate::settings::Settings;
+use crate::streams::StreamCount;
+use crate::workers::Workers;
 use crate::{Egress, MasterKeySource, Parts, problem};
 use arc_swap::ArcSwap;
 use axum::response::Response;
@@ -28,8 +31,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -62,6 +65,8 @@ pub struct App {
     pub(crate) tasks: Tasks,
     pub(crate) sealer: Sealer,
     pub(crate) streams: StreamCount,
+    workers: Workers,
+    pub(crate) held: Arc<Held>,
     /// Set while calls cannot be written down.
     unaudited: AtomicBool,
 }
@@ -78,13 +83,14 @@ impl App {
         let Parts { registry, pools, settings, reloader, traces, egress, authority, master_key, dev } = parts;
         let connect = Connect::new(registry.clone(), egress.clone(), dev);
         let sealer = Sealer::new(registry.host_key("request-state")?);
+        let held = Arc::new(Held::new(settings.http.held));
         let mut names = [0; 16];
         getrandom::fill(&mut names).map_err(|error| crate::StartError::Randomness(error.to_string()))?;
         Ok(App {
             authenticator: ArcSwap::from_pointee(Authenticator::new(settings.auth.clone())?),
             guard: ArcSwap::from_pointee(Guard::new(settings.guard.clone())),
             quotas: Quotas::new(settings.quota.clone()),
-            sessions: Sessions::new(settings.sessions.clone()),
+            sessions: Sessions::new(settings.sessions.clone(), held.clone()),
             streams: StreamCount::new(settings.streams_per_tenant),
             settings: ArcSwap::from_pointee(settings),
             pools,
@@ -105,6 +111,8 @@ impl App {
             hub: Hub::default(),
             tasks: Tasks::default(),
             sealer,
+            workers: Workers::default(),
+            held,
             unaudited: AtomicBool::new(false),
         })
     }
@@ -171,6 +179,7 @@ impl App {
         self.guard.store(Arc::new(Guard::new(settings.guard.clone())));
         self.quotas.set_defaults(settings.quota.clone());
         self.sessions.set_settings(settings.sessions.clone());
+        self.held.set(settings.http.held);
         let before = self.settings.swap(Arc::new(settings));
         let now = self.settings.load();
         let permitted =
@@ -272,9 +281,33 @@ impl App {
         self.quotas.admit(tenant, caller, Instant::now()).map_err(|exceeded| self.too_much(&exceeded))
     }
 
-    /// For what nothing runs for: notifications, and answers to what the host has asked.
+    /// Counts a request to the admin API.
+    pub(crate) fn ask(&self, tenant: &str) -> Result<(), Exceeded> {
+        self.quotas.ask(tenant, Instant::now()).inspect_err(|_| self.metrics.rejected("quota"))
+    }
+
+    /// Whether a call would be given a place now. Nothing is taken.
+    pub(crate) fn has_room(&self, tenant: &Tenant, caller: &Caller) -> Result<(), RpcError> {
+        self.quotas.has_room(tenant, caller, Instant::now()).map_err(|exceeded| self.too_much(&exceeded))
+    }
+
+    /// Counts a message, before anything of it is read.
     pub(crate) fn hear(&self, tenant: &Tenant, caller: &Caller) -> Result<(), RpcError> {
         self.quotas.hear(tenant, caller, Instant::now()).map_err(|exceeded| self.too_much(&exceeded))
+    }
+
+    /// Computes what would keep others waiting on a thread of its own, at the expense of the tenant and the key.
+    pub(crate) async fn aside<T>(&self, tenant: &Tenant, caller: &Caller, work: impl FnOnce() -> T) -> T {
+        let (done, cpu_us) = self.workers.run(&tenant.name, work).await;
+        self.quotas.charge(tenant, caller, cpu_us, Instant::now());
+        done
+    }
+
+    /// Too many bytes of bodies and answers are in flight.
+    pub(crate) fn full(&self, full: Full) -> RpcError {
+        self.metrics.rejected("held");
+        let message = format!("{full}, and this one was cut to make room; try again");
+        RpcError::unavailable(message).with_data(json!({ "code": "busy" }))
     }
 
     fn too_much(&self, exceeded: &Exceeded) -> RpcError {
@@ -292,7 +325,8 @@ impl App {
             Some(offer) => Ok(offer),
             None => {
                 let settings = self.settings();
-                self.offers.make(&self.registry, record, &settings.allowance, settings.any_host).await
+                let place = self.workers.enter(&record.tenant).await;
+                self.offers.make(&self.registry, record, &settings.allowance, settings.any_host, place).await
             }
         }
     }
@@ -309,10 +343,8 @@ impl App {
         let surface = match seed.map(|seed| seed.surface().to_owned()) {
             Ok(surface) => {
                 // A stranger's schemas are compiled for that: calls should not wait behind it.
-                let read = tokio::task::spawn_blocking(move || Surface::read(&surface).map(|_| surface));
-                let read = read.await.map_err(|_| "what it shows could not be read".to_owned());
-                let read = read.and_then(|read| read.map_err(|error| error.to_string()));
-                read.map_err(|message| rejected(Code::InitFailed.as_str(), message))
+                let (read, _) = self.workers.run(tenant, || Surface::read(&surface).map(drop)).await;
+                read.map(|()| surface).map_err(|error| rejected(Code::InitFailed.as_str(), error.to_string()))
             }
             Err(failure) => Err(rejected(failure.code.as_str(), failure.message)),
         };
@@ -491,6 +523,11 @@ impl App {
         }
     }
 
+    /// Bytes of bodies and answers in flight.
+    pub fn held_bytes(&self) -> u64 {
+        self.held.bytes()
+    }
+
     /// Streams that are open to be told news.
     pub fn open_streams(&self) -> usize {
         self.streams.len()
@@ -503,6 +540,7 @@ impl App {
             pools: pools.collect(),
             sessions: self.sessions.len(),
             streams: self.streams.len(),
+            held_bytes: self.held.bytes(),
             audit_waiting: health.audit.waiting,
             audit_refused: health.audit.refused,
             tool_lines_dropped: health.tool_lines_dropped,
@@ -531,50 +569,4 @@ impl App {
 
 pub(crate) fn unix_now() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// Open streams per tenant.
-pub struct StreamCount {
-    most: usize,
-    open: Arc<Mutex<HashMap<String, usize>>>,
-}
-
-/// A place for one stream; given back on drop.
-pub struct StreamPlace {
-    tenant: String,
-    open: Arc<Mutex<HashMap<String, usize>>>,
-}
-
-impl StreamCount {
-    fn new(most: usize) -> StreamCount {
-        StreamCount { most, open: Arc::default() }
-    }
-
-    pub(crate) fn open(&self, tenant: &str) -> Result<StreamPlace, RpcError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(tenant.to_owned()).or_default();
-        if *count >= self.most {
-            let message = format!("this tenant has {} streams open already", self.most);
-            let error = RpcError::new(StatusCode::TOO_MANY_REQUESTS, -32029, message);
-            return Err(RpcError { retry_after: Some(5), ..error });
-        }
-        *count += 1;
-        Ok(StreamPlace { tenant: tenant.to_owned(), open: self.open.clone() })
-    }
-
-    pub fn len(&self) -> usize {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
-    }
-}
-
-impl Drop for StreamPlace {
-    fn drop(&mut self) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.tenant) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.tenant);
-            }
-        }
-    }
 }

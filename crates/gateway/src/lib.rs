@@ -7,6 +7,7 @@ mod app;
 pub mod auth;
 mod connect;
 pub mod guard;
+mod held;
 mod mcp;
 pub mod observe;
 mod problem;
@@ -14,8 +15,11 @@ pub mod quota;
 mod routes;
 mod serve;
 mod settings;
+mod streams;
+mod workers;
 
 pub use app::{App, Rejected, Reloader};
+pub use held::HeldSettings;
 pub use mcp::offer::command;
 pub use mcp::session::SessionSettings;
 pub use routes::{ROUTES, router};
@@ -99,7 +103,22 @@ pub enum StartError {
 
 /// Whether a host takes this schema for a tool, and if not, why.
 pub fn check_schema(schema: &serde_json::Value) -> Result<(), String> {
-    mcp::schema::Schema::compile(schema).map(|_| ()).map_err(|error| error.to_string())
+    mcp::schema::Schema::compile(schema, mcp::surface::MOST_COMPILED).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Reads a JSON-RPC message as the endpoint does, for fuzzing: its kind, or the protocol's error code.
+#[doc(hidden)]
+pub fn read_message(body: &[u8]) -> Result<&'static str, i64> {
+    mcp::kind_of(body)
+}
+
+/// Checks a JSON text against a schema as a call does, for fuzzing. `None` when the schema or the text is refused before.
+#[doc(hidden)]
+pub fn check_value(schema: &serde_json::Value, json: &[u8]) -> Option<bool> {
+    let schema = mcp::schema::Schema::compile(schema, mcp::surface::MOST_COMPILED).ok()?;
+    let price = schema.price(json).ok()?;
+    let value = serde_json::from_slice(json).ok()?;
+    Some(schema.check(&value, price).is_ok())
 }
 
 /// The shared state without a listener, with its housekeeping running.

@@ -2,6 +2,7 @@
 
 use crate::auth::AuthSettings;
 use crate::guard::GuardSettings;
+use crate::held::HeldSettings;
 use crate::mcp::session::SessionSettings;
 use crate::quota::QuotaDefaults;
 use policy::Allowance;
@@ -54,6 +55,8 @@ pub struct HttpSettings {
     /// A client that takes nothing of what it is sent for this long is cut off.
     pub write_timeout: Duration,
     pub max_body_kb: u64,
+    /// Bodies and answers in flight.
+    pub held: HeldSettings,
 }
 
 impl Default for HttpSettings {
@@ -64,6 +67,7 @@ impl Default for HttpSettings {
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             max_body_kb: 17 * 1024,
+            held: HeldSettings::default(),
         }
     }
 }

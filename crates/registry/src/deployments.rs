@@ -41,6 +41,7 @@ impl Registry {
         if new.layer != new.lock.layer() {
             return Err(RegistryError::BadValue { what: "the layer is not the one that the lock names".to_owned() });
         }
+        self.disk().check_reserve(size as u64)?;
         let mut forgot = None;
         let deployed = self.change(|transaction, directory| {
             let Next { step, current } = next(directory, &new.tenant, server)?;
@@ -62,6 +63,8 @@ impl Registry {
             let deployment = deployment_of(transaction, &new.tenant, &server.name, &id)?;
             let wish = put_forward(transaction, directory, &server, deployment, actor, "server.deploy")?;
             forgot = prune(transaction, &new.tenant, &server.name)?.then_some(uid);
+            // Everything that would be there is counted; if it is too much, nothing of it stays.
+            self.disk().check_tenant(transaction, directory, &new.tenant, 0)?;
             Ok(wish)
         })?;
         if let Some(uid) = forgot {

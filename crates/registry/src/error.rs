@@ -24,6 +24,12 @@ pub enum RegistryError {
     NoMasterKey,
     #[error("the secrets were sealed with another master key ({sealed_with}; this one is {given})")]
     WrongMasterKey { sealed_with: String, given: String },
+    #[error("{what}")]
+    Quota { what: String },
+    #[error(
+        "the disk of the data directory has {free_mb} MiB free, and {reserve_mb} are kept for calls (`disk.reserve_mb`)"
+    )]
+    DiskReserved { free_mb: u64, reserve_mb: u64 },
     #[error("the disk of the data directory is full")]
     DiskFull(#[source] Cause),
     #[error("the data directory cannot be written")]
@@ -58,7 +64,8 @@ impl RegistryError {
             RegistryError::Replayed(_) => "replayed",
             RegistryError::NoMasterKey => "no_master_key",
             RegistryError::WrongMasterKey { .. } => "wrong_master_key",
-            RegistryError::DiskFull(_) => "disk_full",
+            RegistryError::Quota { .. } => "quota",
+            RegistryError::DiskFull(_) | RegistryError::DiskReserved { .. } => "disk_full",
             RegistryError::ReadOnly(_) => "read_only",
             RegistryError::Corrupt { .. } => "corrupt",
             RegistryError::Internal { .. } => "internal",
@@ -75,7 +82,11 @@ impl RegistryError {
             RegistryError::WrongMasterKey { .. } => {
                 Some("give the host the key with that id, or restore the data directory that this one fits".to_owned())
             }
-            RegistryError::DiskFull(_) => Some("nothing was changed; make room and try again".to_owned()),
+            RegistryError::Quota { .. } => Some(
+                "delete servers that nobody needs any more, or have the operator raise it: `bulkhead tenant set --disk-bytes`"
+                    .to_owned(),
+            ),
+            RegistryError::DiskFull(_) | RegistryError::DiskReserved { .. } => Some("nothing was changed; make room and try again".to_owned()),
             RegistryError::ReadOnly(_) => {
                 Some("nothing was changed; the host's operator must make it writable".to_owned())
             }

@@ -12,6 +12,7 @@ mod clock;
 mod connections;
 mod database;
 mod deployments;
+mod disk;
 mod error;
 mod files;
 mod keeper;

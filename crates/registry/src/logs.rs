@@ -1,5 +1,6 @@
 //! The tools' own logs: what their code prints. Each server has one, bounded, so that no `console.log` fills a disk.
 
+use crate::disk::Disk;
 use crate::files::{self, locked};
 use crate::{Directory, RegistryError};
 use arc_swap::ArcSwap;
@@ -34,6 +35,7 @@ pub struct ToolLine {
 pub struct ToolLogs {
     dir: PathBuf,
     directory: Arc<ArcSwap<Directory>>,
+    disk: Arc<Disk>,
     /// By `tenant/server`.
     open: Mutex<HashMap<String, Arc<Log>>>,
     uses: AtomicU64,
@@ -54,11 +56,12 @@ struct Files {
 }
 
 impl ToolLogs {
-    pub(crate) fn open(dir: &Path, directory: Arc<ArcSwap<Directory>>) -> io::Result<ToolLogs> {
+    pub(crate) fn open(dir: &Path, directory: Arc<ArcSwap<Directory>>, disk: Arc<Disk>) -> io::Result<ToolLogs> {
         let dir = dir.join("logs");
         files::create_dir(&dir)?;
         remove_orphans(&dir, &directory.load());
-        Ok(ToolLogs { dir, directory, open: Mutex::default(), uses: AtomicU64::new(0), dropped: AtomicU64::new(0) })
+        let (uses, dropped) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(ToolLogs { dir, directory, disk, open: Mutex::default(), uses, dropped })
     }
 
     /// Adds a line. Never fails: what the disk does not take is counted and forgotten. Nor does it bring the log of a
@@ -71,7 +74,8 @@ impl ToolLogs {
             return;
         }
         let line = bounded(line);
-        if files.append(&line).is_err() {
+        // What is left of a full disk is for the audit log.
+        if self.disk.check_reserve(0).is_err() || files.append(&line).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
         if log.lines.receiver_count() > 0 {

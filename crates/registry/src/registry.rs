@@ -2,6 +2,7 @@
 
 use crate::audit::{AuditHealth, AuditLog, Bounds};
 use crate::database::{self, Database};
+use crate::disk::{self, Disk};
 use crate::keeper::Keeper;
 use crate::layers::{self, Layers};
 use crate::logs::ToolLogs;
@@ -29,6 +30,7 @@ struct Shared {
     stores: Arc<Stores>,
     logs: ToolLogs,
     layers: Layers,
+    disk: Arc<Disk>,
     // Dropped in this order: the last word is written while the directory is still ours.
     keeper: Keeper,
     _lock: lock::Lock,
@@ -64,12 +66,23 @@ pub struct OpenOptions {
     /// What the layers of one tenant may take of the disk.
     #[doc(hidden)]
     pub layer_bytes: u64,
+    /// What everything that one tenant has deployed may take of the disk, unless its quota says otherwise.
+    pub tenant_bytes: u64,
+    /// Free space below which tenants deploy and record nothing.
+    pub reserve_bytes: u64,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
         let Bounds { segment_bytes, waiting_lines, .. } = Bounds::default();
-        OpenOptions { keep_audit_log: None, segment_bytes, waiting_lines, layer_bytes: layers::MOST_BYTES }
+        OpenOptions {
+            keep_audit_log: None,
+            segment_bytes,
+            waiting_lines,
+            layer_bytes: layers::MOST_BYTES,
+            tenant_bytes: disk::TENANT_BYTES,
+            reserve_bytes: disk::RESERVE_BYTES,
+        }
     }
 }
 
@@ -113,14 +126,17 @@ impl Registry {
         let outbox = Outbox::load(&database, &logged).map_err(failed)?;
         outbox.forward(&audit);
         let directory = Arc::new(ArcSwap::from_pointee(directory));
-        let logs = ToolLogs::open(dir, directory.clone()).map_err(OpenError::io("open the tools' logs in", dir))?;
+        let disk = Arc::new(Disk::new(dir, options.tenant_bytes, options.reserve_bytes));
+        let logs = ToolLogs::open(dir, directory.clone(), disk.clone())
+            .map_err(OpenError::io("open the tools' logs in", dir))?;
         let layers =
             Layers::open(dir, &database, options.layer_bytes).map_err(OpenError::io("open the layers in", dir))?;
         let stores = Arc::new(Stores { database, audit, outbox });
         let keeper = Keeper::start(stores.clone(), recorded, begin, options.keep_audit_log)
             .map_err(OpenError::io("start a thread for", dir))?;
         let revision = watch::Sender::new(directory.load().revision);
-        Ok(Registry { shared: Arc::new(Shared { directory, revision, stores, logs, layers, keeper, _lock: lock }) })
+        let shared = Shared { directory, revision, stores, logs, layers, disk, keeper, _lock: lock };
+        Ok(Registry { shared: Arc::new(shared) })
     }
 
     /// Who exists and may do what, right now. Costs no lock and no disk.
@@ -181,6 +197,10 @@ impl Registry {
 
     pub(crate) fn database(&self) -> &Database {
         &self.shared.stores.database
+    }
+
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.shared.disk
     }
 
     pub(crate) fn layers(&self) -> &Layers {

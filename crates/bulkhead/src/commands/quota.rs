@@ -20,6 +20,9 @@ pub struct QuotaArgs {
     /// Bytes that compartments send and receive per minute
     #[arg(long, value_name = "BYTES")]
     egress_bytes_per_min: Option<u64>,
+    /// Bytes of the disk for everything that is deployed; for tenants only
+    #[arg(long, value_name = "BYTES")]
+    disk_bytes: Option<u64>,
 }
 
 impl QuotaArgs {
@@ -35,6 +38,7 @@ impl QuotaArgs {
             ("concurrent", self.concurrent.map(|n| json!(n))),
             ("cpu_s_per_min", self.cpu_s_per_min.map(|n| json!(n))),
             ("egress_bytes_per_min", self.egress_bytes_per_min.map(|n| json!(n))),
+            ("disk_bytes", self.disk_bytes.map(|n| json!(n))),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }

@@ -86,7 +86,7 @@ struct Show {
     bulkhead tenant set acme --reset-quota              back to the host's quota")]
 #[command(group(clap::ArgGroup::new("what").multiple(true).required(true)
     .args(["weight", "recording", "approval", "reset_quota", "requests_per_s", "burst", "concurrent", "cpu_s_per_min",
-        "egress_bytes_per_min"])))]
+        "egress_bytes_per_min", "disk_bytes"])))]
 struct Set {
     /// Its name
     #[arg(value_parser = names::tenant)]

@@ -250,6 +250,12 @@ section! {
         write_timeout_s: u64 = HttpSettings::default().write_timeout.as_secs() => 1..=3600, at_start;
         /// The body of a request in KiB.
         max_body_kb: u64 = HttpSettings::default().max_body_kb => 1..=262_144;
+        /// Memory for bodies and answers in flight, over all tenants, in MiB: bodies that arrive, arguments of calls that run,
+        /// answers that their clients have not read. When it is full, the tenant that holds most loses the arriving body
+        /// that has held most for longest.
+        held_mb: u64 = HttpSettings::default().held.host >> 20 => 64..=1 << 20;
+        /// The same for one tenant. When it is full, the tenant loses such a body.
+        held_per_tenant_mb: u64 = HttpSettings::default().held.tenant >> 20 => 64..=1 << 20;
         /// Streams that one tenant's clients may hold open to be told news.
         max_streams: usize = Settings::default().streams_per_tenant => 1..=1_000_000, at_start;
         /// Entries of a list in one answer.
@@ -327,6 +333,18 @@ section! {
         response_bytes: u64 = egress::Limits::default().response_bytes => 1..=1 << 30, at_start;
         /// Milliseconds from a request to the last byte of its response.
         total_ms: u64 = egress::Limits::default().total_ms => 1..=3_600_000, at_start;
+    }
+}
+
+section! {
+    /// What tenants may take of the data directory's disk.
+    Disk ["disk"] {
+        /// MiB that one tenant's deployments, layers and logs may take, unless its own quota says otherwise (`bulkhead
+        /// tenant set --disk-bytes`).
+        tenant_mb: u64 = registry::OpenOptions::default().tenant_bytes >> 20 => 1..=1 << 30, at_start;
+        /// MiB that stay free for calls and their audit lines. Below that, uploads and deployments are refused, and neither
+        /// arguments and results nor tools' logs are recorded.
+        reserve_mb: u64 = registry::OpenOptions::default().reserve_bytes >> 20 => 0..=1 << 30, at_start;
     }
 }
 

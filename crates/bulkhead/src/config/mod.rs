@@ -17,7 +17,7 @@ pub use settings::{MasterKeyProblem, found_toolchains, local_url};
 pub use value::{Wrong, web_address};
 
 use keys::{
-    AuditLog, Egress, Host, Http, Isolate, Jail, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions,
+    AuditLog, Disk, Egress, Host, Http, Isolate, Jail, Limits, Metrics, OAuth, Pool, Process, Quota, Secrets, Sessions,
     Shutdown, Trace,
 };
 use section::{Key, Section};
@@ -76,6 +76,7 @@ config! {
     secrets: Secrets,
     egress: Egress,
     audit_log: AuditLog,
+    disk: Disk,
     log: Log,
     trace: Trace,
     metrics: Metrics,

@@ -8,7 +8,7 @@ use gateway::auth::{AuthSettings, OAuthSettings, RoleScopes};
 use gateway::guard::GuardSettings;
 use gateway::observe::TraceSettings;
 use gateway::quota::QuotaDefaults;
-use gateway::{HttpSettings, SessionSettings, Settings};
+use gateway::{HeldSettings, HttpSettings, SessionSettings, Settings};
 use isolate::{BaseFor, Carrier, IsolateSettings, Together};
 use registry::{MasterKey, MasterKeyError};
 use rustls::pki_types::CertificateDer;
@@ -60,6 +60,7 @@ impl Config {
                 body_timeout: Duration::from_secs(self.http.body_timeout_s),
                 write_timeout: Duration::from_secs(self.http.write_timeout_s),
                 max_body_kb: self.http.max_body_kb,
+                held: HeldSettings { host: self.http.held_mb << 20, tenant: self.http.held_per_tenant_mb << 20 },
             },
             allowance: self.limits.0.clone(),
             page_size: self.http.page_size,
@@ -235,7 +236,12 @@ impl Config {
     /// How the data directory is kept.
     pub fn registry(&self) -> registry::OpenOptions {
         let keep_audit_log = self.audit_log.keep_days.map(|days| Duration::from_secs(days * 86_400));
-        registry::OpenOptions { keep_audit_log, ..registry::OpenOptions::default() }
+        registry::OpenOptions {
+            keep_audit_log,
+            tenant_bytes: self.disk.tenant_mb << 20,
+            reserve_bytes: self.disk.reserve_mb << 20,
+            ..registry::OpenOptions::default()
+        }
     }
 
     pub fn deadline(&self) -> Duration {

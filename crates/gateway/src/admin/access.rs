@@ -1,12 +1,14 @@
 //! Who asks, and whether they may.
 
 use super::Admin;
+use super::body::Charge;
 use super::error::Error;
 use crate::auth::Caller;
+use crate::quota::Exceeded;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use registry::{Actor, Directory, Role, Server, Tenant};
 use std::sync::Arc;
 
@@ -24,10 +26,20 @@ impl FromRequestParts<Arc<Admin>> for Asker {
 
     async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Asker, Response> {
         let caller = admin.app.authenticate(&parts.headers).await?;
+        if let Some(tenant) = &caller.tenant {
+            let too_much = |exceeded: Exceeded| {
+                let error = Error::new(StatusCode::TOO_MANY_REQUESTS, "quota_exceeded", exceeded.to_string());
+                error.retry_after(u32::try_from(exceeded.retry_after_s()).unwrap_or(u32::MAX)).into_response()
+            };
+            admin.app.ask(tenant).map_err(too_much)?;
+        }
         let mut credentials = HeaderMap::new();
         if let Some(value) = parts.headers.get(header::AUTHORIZATION) {
             credentials.insert(header::AUTHORIZATION, value.clone());
         }
+        // What they send counts for them.
+        let holder = caller.tenant.clone().unwrap_or_else(|| caller.subject.clone());
+        parts.extensions.insert(Charge { held: admin.app.held.clone(), holder });
         Ok(Asker { caller, credentials })
     }
 }

@@ -1,14 +1,15 @@
 //! Reads bodies and queries, strictly and within bounds.
 
 use super::error::Error;
-use axum::body::{Body, Bytes};
+use crate::held::{Held, Hold, Unread};
+use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// For everything but the source of a server.
@@ -20,12 +21,18 @@ const QUICK: usize = 256 << 10;
 /// A body that takes longer than this to arrive is not waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Whose bytes a body is counted with; every request of a known caller has one.
+#[derive(Clone)]
+pub struct Charge {
+    pub held: Arc<Held>,
+    pub holder: String,
+}
+
 /// Takes the body of a request as JSON. Call it once the caller is known to be allowed what it asks for: before that,
 /// nothing of the body is read.
 pub async fn json<T: DeserializeOwned + Send + 'static>(request: Request, most: usize) -> Result<T, Error> {
-    let (parts, body) = request.into_parts();
-    check_content_type(&parts.headers)?;
-    let bytes = read(&parts.headers, body, most).await?;
+    check_content_type(request.headers())?;
+    let (bytes, _hold) = read(request, most).await?;
     if bytes.len() <= QUICK {
         return parse(&bytes);
     }
@@ -43,25 +50,23 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Error> {
     Err(Error::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message))
 }
 
-async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Error> {
-    let too_large = || {
-        let most = if most >= 1 << 20 { format!("{} MiB", most >> 20) } else { format!("{} KiB", most >> 10) };
-        let message = format!("the body is larger than {most}");
-        Error::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+async fn read(request: Request, most: usize) -> Result<(Bytes, Option<Hold>), Error> {
+    let (parts, body) = request.into_parts();
+    let Some(Charge { held, holder }) = parts.extensions.get::<Charge>() else {
+        return Err(Error::internal(&"a body is read before its sender is known"));
     };
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > most as u64) {
-        return Err(too_large());
-    }
-    match tokio::time::timeout(PATIENCE, Limited::new(body, most).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Error::new(StatusCode::BAD_REQUEST, "bad_body", "the body ended before it was complete")),
-        Err(_) => {
-            let message = format!("the body did not arrive within {} s", PATIENCE.as_secs());
-            Err(Error::new(StatusCode::REQUEST_TIMEOUT, "timeout", message))
+    held.read(holder, &parts.headers, body, most, PATIENCE).await.map_err(|unread| match unread {
+        Unread::TooLarge => {
+            let most = if most >= 1 << 20 { format!("{} MiB", most >> 20) } else { format!("{} KiB", most >> 10) };
+            Error::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", format!("the body is larger than {most}"))
         }
-    }
+        Unread::BrokeOff => Error::new(StatusCode::BAD_REQUEST, "bad_body", "the body ended before it was complete"),
+        Unread::Late => {
+            let message = format!("the body did not arrive within {} s", PATIENCE.as_secs());
+            Error::new(StatusCode::REQUEST_TIMEOUT, "timeout", message)
+        }
+        Unread::Full(full) => Error::busy(format!("{full}, and this one was cut to make room; try again")),
+    })
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {

@@ -300,12 +300,16 @@ fn check_role(asker: &Asker, role: Role) -> Result<(), Error> {
 /// What the new key may use. One with a quota makes none with more, else it had only to make itself another.
 fn quota(asker: &Asker, asked: &Quota) -> Result<Quota, Error> {
     let own = &asker.caller.quota;
+    if asked.disk_bytes.is_some() {
+        return Err(Error::bad_body("`quota.disk_bytes`: the disk is counted by tenant, a key has no part of its own"));
+    }
     Ok(Quota {
         requests_per_s: at_most("requests_per_s", asked.requests_per_s, own.requests_per_s)?,
         burst: at_most("burst", asked.burst, own.burst)?,
         concurrent: at_most("concurrent", asked.concurrent, own.concurrent)?,
         cpu_s_per_min: at_most("cpu_s_per_min", asked.cpu_s_per_min, own.cpu_s_per_min)?,
         egress_bytes_per_min: at_most("egress_bytes_per_min", asked.egress_bytes_per_min, own.egress_bytes_per_min)?,
+        disk_bytes: None,
     })
 }
 

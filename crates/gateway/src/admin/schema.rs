@@ -48,6 +48,8 @@ pub struct Quota {
     #[schema(minimum = 0)]
     pub cpu_s_per_min: Option<f64>,
     pub egress_bytes_per_min: Option<u64>,
+    /// Of the disk, by everything that is deployed. For tenants only.
+    pub disk_bytes: Option<u64>,
 }
 
 /// How much shares one compartment: every call has its own, or the calls of a session, a server or a tenant share one.
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn the_drawings_are_like_what_they_show() {
         same::<Scope>(&registry::Scope::default());
-        same::<Quota>(&registry::Quota::default());
+        same::<Quota>(&registry::Quota { disk_bytes: Some(1), ..registry::Quota::default() });
         same::<Manifest>(&registry::Manifest::default());
         same::<Limits>(&policy::Limits::default());
     }

@@ -6,6 +6,7 @@ use super::offer::Offer;
 use super::result;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::held::Hold;
 use crate::observe::{CallSeen, Trace, Value};
 use crate::quota::Admission;
 use bytes::Bytes;
@@ -57,6 +58,17 @@ pub struct Job {
     pub tenant: Arc<Tenant>,
     pub caller: Arc<Caller>,
     pub ticket: Ticket,
+    /// Worked out once.
+    pub digest: OnceLock<String>,
+    /// What the input takes is counted as long as the call runs.
+    pub _hold: Option<Arc<Hold>>,
+}
+
+impl Job {
+    /// SHA-256 of the input, as hex.
+    pub fn digest(&self) -> &str {
+        self.digest.get_or_init(|| hex::encode(Sha256::digest(&self.input)))
+    }
 }
 
 /// What goes with a request from the door to its end.
@@ -129,10 +141,13 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         app.quarantine(&job.offer.record, &failure.message);
     }
     let promised = job.offer.surface.tool(&job.name).filter(|_| job.method == Method::Tool);
-    let outcome = outcome.and_then(|value| match promised.and_then(|tool| result::misfit(tool, &value)) {
-        Some(misfit) => Err(misfit),
-        None => Ok(value),
-    });
+    let outcome = match (outcome, promised) {
+        (Ok(value), Some(tool)) => match result::misfit(app, &job, tool, &value).await {
+            Some(misfit) => Err(misfit),
+            None => Ok(value),
+        },
+        (outcome, _) => outcome,
+    };
     // For the client alone: the code inside never has the link.
     let outcome = match (outcome, host.link.get()) {
         (Err(failure), Some(link)) if failure.code == Code::ToolError => {
@@ -272,8 +287,10 @@ impl Account<'_> {
     /// What the tenant has recorded more of than the log can take is not recorded.
     fn leave_out(&self, event: &mut CallEvent) {
         let length = |record: &Option<Box<RawValue>>| record.as_ref().map_or(0, |record| record.get().len() as u64);
+        self.job.ticket.admission.audit(line_bytes(event));
         let bytes = length(&event.arguments) + length(&event.result);
-        if bytes > 0 && !self.job.ticket.admission.may_record(bytes) {
+        let may = |bytes| !self.app.registry().is_short_of_disk() && self.job.ticket.admission.may_record(bytes);
+        if bytes > 0 && !may(bytes) {
             for (name, record) in [("arguments", &mut event.arguments), ("result", &mut event.result)] {
                 event.left_out.extend(record.take().map(|_| name));
             }
@@ -298,11 +315,18 @@ impl Account<'_> {
             cpu_limit_ms: limits.cpu_ms,
             time_limit_ms: limits.time_ms,
             memory_limit_mb: limits.memory_mb,
-            arguments_sha256: hex::encode(Sha256::digest(&job.input)),
+            arguments_sha256: job.digest().to_owned(),
             arguments: job.tenant.recording.then_some(()).and_then(arguments),
             ..CallEvent::default()
         }
     }
+}
+
+/// Bytes of a line of the audit log, about, without arguments and result.
+pub fn line_bytes(event: &CallEvent) -> u64 {
+    const PLAIN: usize = 600;
+    let lists = [&event.hosts, &event.credentials].into_iter().flatten().map(|name| name.len() + 3).sum::<usize>();
+    (PLAIN + event.name.len() + event.caller.len() + lists) as u64
 }
 
 impl Drop for Account<'_> {

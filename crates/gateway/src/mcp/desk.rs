@@ -3,16 +3,18 @@
 use super::call::{self, Job, Method, Ticket};
 use super::envelope;
 use super::error::RpcError;
-use super::offer::{Offer, OfferError};
+use super::offer::{JOINT, Offer, OfferError};
 use super::result;
 use super::schema;
-use super::surface::{TaskSupport, Tool};
+use super::surface::TaskSupport;
 use super::tasks;
 use super::version::{self, Era};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::held::Hold;
 use crate::observe::{CallSeen, Trace, TraceParent};
 use crate::quota::Admission;
+use crate::workers::QUICK_BYTES;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, StatusCode};
@@ -24,7 +26,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A caller at an endpoint.
@@ -37,6 +39,8 @@ pub struct Desk {
     pub tenant: Arc<Tenant>,
     pub place: Place,
     pub arrival: Arrival,
+    /// The body counts until the last call of it is over.
+    pub hold: Option<Arc<Hold>>,
 }
 
 /// How a request came to its desk.
@@ -55,9 +59,6 @@ pub enum Place {
     /// All servers of the tenant, tools alone.
     Everything,
 }
-
-/// Between the server's name and the tool's, where all servers are offered at one endpoint. Names of servers have no `_`.
-const JOINT: &str = "__";
 
 /// A request that is ready to run, or was answered without running anything.
 pub enum Prepared {
@@ -186,50 +187,45 @@ impl Desk {
 
     /// `tools/list` and its kin: a result object.
     pub async fn list(&self, era: Era, method: &str, params: Option<&RawValue>) -> Result<Vec<u8>, RpcError> {
-        let params: CursorParams<'_> = envelope::params(params)?;
+        let params: CursorParams<'_> = self.params(params).await?;
         let offers = self.offers().await?;
-        let surfaces = offers.iter().map(|offer| (&offer.record.server, &offer.surface));
+        let surfaces = offers.iter().map(|offer| &offer.surface);
         let only_here = matches!(self.place, Place::Server(_));
-        let (key, entries): (&str, Vec<Cow<'_, RawValue>>) = match method {
-            "tools/list" => ("tools", self.list_tools(&offers)?),
+        let (key, entries): (&str, Vec<&RawValue>) = match method {
+            "tools/list" => ("tools", self.list_tools(&offers).await),
             _ if !only_here => return Err(RpcError::method_not_found(method)),
-            "resources/list" => {
-                ("resources", surfaces.flat_map(|(_, s)| &s.resources).map(|r| Cow::Borrowed(&*r.listed)).collect())
+            "resources/list" => ("resources", surfaces.flat_map(|s| &s.resources).map(|r| &*r.listed).collect()),
+            "resources/templates/list" => {
+                ("resourceTemplates", surfaces.flat_map(|s| &s.templates).map(|r| &*r.listed).collect())
             }
-            "resources/templates/list" => (
-                "resourceTemplates",
-                surfaces.flat_map(|(_, s)| &s.templates).map(|r| Cow::Borrowed(&*r.listed)).collect(),
-            ),
-            "prompts/list" => {
-                ("prompts", surfaces.flat_map(|(_, s)| &s.prompts).map(|p| Cow::Borrowed(&*p.listed)).collect())
-            }
+            "prompts/list" => ("prompts", surfaces.flat_map(|s| &s.prompts).map(|p| &*p.listed).collect()),
             _ => return Err(RpcError::method_not_found(method)),
         };
         self.page(era, key, &entries, params.cursor.as_deref(), offers.first())
     }
 
-    fn list_tools<'a>(&self, offers: &'a [Arc<Offer>]) -> Result<Vec<Cow<'a, RawValue>>, RpcError> {
+    async fn list_tools<'a>(&self, offers: &'a [Arc<Offer>]) -> Vec<&'a RawValue> {
         let mut listed = Vec::new();
         for offer in offers {
-            let server = &offer.record.server;
-            for tool in &offer.surface.tools {
-                if !self.caller.may_use_tool(server, &tool.name) {
-                    continue;
-                }
-                listed.push(match &self.place {
-                    Place::Server(_) => Cow::Borrowed(&*tool.listed),
-                    Place::Everything => Cow::Owned(renamed(tool, server)?),
-                });
+            let here = matches!(self.place, Place::Server(_));
+            // Thousands are given their other names once.
+            if !here && !offer.is_together() {
+                self.aside(|| offer.together().len()).await;
             }
+            let shown =
+                |index: usize| if here { &*offer.surface.tools[index].listed } else { &*offer.together()[index] };
+            let tools = offer.surface.tools.iter().enumerate();
+            let may = |name: &str| self.caller.may_use_tool(&offer.record.server, name);
+            listed.extend(tools.filter(|(_, tool)| may(&tool.name)).map(|(index, _)| shown(index)));
         }
-        Ok(listed)
+        listed
     }
 
     fn page(
         &self,
         era: Era,
         key: &str,
-        entries: &[Cow<'_, RawValue>],
+        entries: &[&RawValue],
         cursor: Option<&str>,
         offer: Option<&Arc<Offer>>,
     ) -> Result<Vec<u8>, RpcError> {
@@ -242,15 +238,30 @@ impl Desk {
         };
         let size = self.app.settings().page_size.max(1);
         let end = entries.len().min(start.saturating_add(size));
-        let mut result = serde_json::Map::new();
-        result.insert(key.to_owned(), json!(entries[start..end].iter().map(|raw| &**raw).collect::<Vec<_>>()));
+        let mut rest = serde_json::Map::new();
         if end < entries.len() {
-            result.insert("nextCursor".to_owned(), end.to_string().into());
+            rest.insert("nextCursor".to_owned(), end.to_string().into());
         }
         if era == Era::Modern {
-            self.stamp(&mut result, offer.map(|offer| &offer.server_info));
+            self.stamp(&mut rest, offer.map(|offer| &offer.server_info));
         }
-        Ok(super::to_json(&result))
+        // Entries are JSON already, and may be many: they are copied and not read again.
+        let shown = &entries[start..end];
+        let mut page = Vec::with_capacity(shown.iter().map(|entry| entry.get().len() + 1).sum::<usize>() + 512);
+        page.extend_from_slice(format!("{{\"{key}\":[").as_bytes());
+        for (number, entry) in shown.iter().enumerate() {
+            if number > 0 {
+                page.push(b',');
+            }
+            page.extend_from_slice(entry.get().as_bytes());
+        }
+        page.push(b']');
+        let rest = super::to_json(&rest);
+        if rest.len() > 2 {
+            page.push(b',');
+        }
+        page.extend_from_slice(&rest[1..]);
+        Ok(page)
     }
 
     /// What modern results have beside their content.
@@ -331,7 +342,7 @@ impl Desk {
         headers: &HeaderMap,
         ticket: Ticket,
     ) -> Result<Prepared, RpcError> {
-        let params: ToolParams<'_> = envelope::params(params)?;
+        let params: ToolParams<'_> = self.params(params).await?;
         let unknown = || {
             let shown: String = params.name.chars().take(128).collect();
             RpcError::invalid_params(format!("there is no tool `{shown}`"))
@@ -350,16 +361,30 @@ impl Desk {
         let tool = offer.surface.tool(name).ok_or_else(unknown)?;
         let input = params.arguments.map_or("{}", RawValue::get);
         let limits = offer.sandboxed.permit.limits();
-        check_arguments(input.as_bytes(), limits).map_err(|error| {
-            RpcError::invalid_params(error.to_string()).with_data(json!({ "code": Code::ArgumentLimit }))
-        })?;
-        let value: Value = serde_json::from_str(input)
-            .map_err(|error| RpcError::invalid_params(format!("`arguments` cannot be read: {error}")))?;
-        if era == Era::Modern {
-            super::headers::check_arguments(headers, tool, &value)?;
-        }
+        let too_much =
+            |message: String| RpcError::invalid_params(message).with_data(json!({ "code": Code::ArgumentLimit }));
+        let measure = || {
+            check_arguments(input.as_bytes(), limits).map_err(|error| too_much(error.to_string()))?;
+            let price = tool.input.price(input.as_bytes());
+            price.map_err(|error| too_much(format!("the arguments are not checked against the tool's schema: {error}")))
+        };
         let job = self.job(offer.clone(), Method::Tool, name, Bytes::copy_from_slice(input.as_bytes()), ticket);
-        match tool.input.check(&value) {
+        let look = |price| {
+            let value: Value = serde_json::from_str(input)
+                .map_err(|error| RpcError::invalid_params(format!("`arguments` cannot be read: {error}")))?;
+            if era == Era::Modern {
+                super::headers::check_arguments(headers, tool, &value)?;
+            }
+            job.digest();
+            Ok::<_, RpcError>(tool.input.check(&value, price))
+        };
+        let checked = if input.len() > QUICK_BYTES {
+            self.aside(|| measure().and_then(look)).await?
+        } else {
+            let price = measure()?;
+            if price.is_quick() { look(price)? } else { self.aside(|| look(price)).await? }
+        };
+        match checked {
             Ok(()) => Ok(Prepared::Run(Box::new(job))),
             Err(violations) => {
                 let message = format!("the arguments do not fit the tool's schema: {}", schema::describe(&violations));
@@ -382,7 +407,7 @@ impl Desk {
         params: Option<&RawValue>,
         ticket: Ticket,
     ) -> Result<Prepared, RpcError> {
-        let params: UriParams<'_> = envelope::params(params)?;
+        let params: UriParams<'_> = self.params(params).await?;
         let offer = self.offer().await?.ok_or_else(|| RpcError::method_not_found("resources/read"))?;
         if !offer.surface.has_resource(&params.uri) || params.uri.len() > 8192 {
             return Err(unknown_resource(era, &params.uri));
@@ -392,7 +417,7 @@ impl Desk {
     }
 
     async fn prepare_prompt(&self, params: Option<&RawValue>, ticket: Ticket) -> Result<Prepared, RpcError> {
-        let params: ToolParams<'_> = envelope::params(params)?;
+        let params: ToolParams<'_> = self.params(params).await?;
         let offer = self.offer().await?.ok_or_else(|| RpcError::method_not_found("prompts/get"))?;
         let shown: String = params.name.chars().take(128).collect();
         let Some(prompt) = offer.surface.prompt(&params.name) else {
@@ -424,7 +449,7 @@ impl Desk {
         }
         let offer = self.offer().await?.filter(|offer| offer.surface.completions);
         let offer = offer.ok_or_else(|| RpcError::method_not_found("completion/complete"))?;
-        let given: Params<'_> = envelope::params(params)?;
+        let given: Params<'_> = self.params(params).await?;
         let input = json!({ "ref": given.r#ref, "argument": given.argument, "context": given.context }).to_string();
         check_arguments(input.as_bytes(), offer.sandboxed.permit.limits())
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
@@ -441,6 +466,21 @@ impl Desk {
             tenant: self.tenant.clone(),
             caller: self.caller.clone(),
             ticket,
+            digest: OnceLock::new(),
+            _hold: self.hold.clone(),
+        }
+    }
+
+    /// Computes what would keep others waiting on a thread of its own.
+    pub async fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.app.aside(&self.tenant, &self.caller, work).await
+    }
+
+    /// `params` as a type of ours, or the protocol's error; aside where they are long.
+    pub async fn params<'a, T: Deserialize<'a>>(&self, params: Option<&'a RawValue>) -> Result<T, RpcError> {
+        match params {
+            Some(long) if long.get().len() > QUICK_BYTES => self.aside(|| envelope::params(Some(long))).await,
+            short => envelope::params(short),
         }
     }
 
@@ -457,7 +497,7 @@ impl Desk {
             cpu_us: 0,
         });
         let record = &job.offer.record;
-        self.app.audit(AuditEvent::Call(CallEvent {
+        let event = CallEvent {
             tenant: record.tenant.clone(),
             server: record.server.clone(),
             caller: self.caller.subject.clone(),
@@ -466,10 +506,12 @@ impl Desk {
             deployment: record.id.clone(),
             wall: record.manifest.wall.clone(),
             outcome: outcome.to_owned(),
-            arguments_sha256: hex::encode(Sha256::digest(&job.input)),
+            arguments_sha256: job.digest().to_owned(),
             trace: trace.id(),
             ..CallEvent::default()
-        }));
+        };
+        job.ticket.admission.audit(call::line_bytes(&event));
+        self.app.audit(AuditEvent::Call(event));
         call::end_trace(trace, &job, None, outcome, 0);
     }
 
@@ -507,12 +549,4 @@ pub fn unknown_resource(era: Era, uri: &str) -> RpcError {
         Era::Modern => error,
         Era::Legacy(_) => RpcError { code: -32002, ..error },
     }
-}
-
-/// The tool as the aggregate endpoint shows it.
-fn renamed(tool: &Tool, server: &str) -> Result<Box<RawValue>, RpcError> {
-    let unreadable = |error: serde_json::Error| RpcError::internal(format!("a tool cannot be listed: {error}"));
-    let mut listed: serde_json::Map<String, Value> = serde_json::from_str(tool.listed.get()).map_err(unreadable)?;
-    listed.insert("name".to_owned(), format!("{server}{JOINT}{}", tool.name).into());
-    serde_json::value::to_raw_value(&listed).map_err(unreadable)
 }

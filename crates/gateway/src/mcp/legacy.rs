@@ -66,7 +66,12 @@ pub async fn serve_batch(desk: Desk, body: &[u8], headers: &HeaderMap) -> Respon
             return Err(RpcError::invalid_request(format!("a batch has 1 to {MOST_BATCHED} messages")));
         }
         let mut answers: Vec<Box<RawValue>> = Vec::new();
-        for message in messages {
+        for (number, message) in messages.into_iter().enumerate() {
+            // The first was counted when the body came.
+            if let Err(refused) = if number == 0 { Ok(()) } else { desk.app.hear(&desk.tenant, &desk.caller) } {
+                answers.extend(RawValue::from_string(String::from_utf8_lossy(&refused.to_message(None)).into_owned()));
+                continue;
+            }
             if let Some(answer) = batched(&desk, &speaker, message, headers).await {
                 answers.extend(String::from_utf8(answer).ok().and_then(|text| RawValue::from_string(text).ok()));
             }
@@ -177,14 +182,12 @@ async fn one(
 ) -> Result<Response, RpcError> {
     match message {
         Message::Notification { method, params } => {
-            desk.app.hear(&desk.tenant, &desk.caller)?;
             if method == "notifications/cancelled" {
                 cancel(speaker, params);
             }
             Ok(accepted())
         }
         Message::Response { id, outcome } => {
-            desk.app.hear(&desk.tenant, &desk.caller)?;
             let answer = outcome.map(ToOwned::to_owned).map_err(client_error);
             match &speaker.session {
                 Some(session) if session.answer(id, answer) => Ok(accepted()),
@@ -482,7 +485,7 @@ struct Listening {
     news: broadcast::Receiver<Arc<News>>,
     number: u64,
     events: mpsc::Receiver<Bytes>,
-    _place: crate::app::StreamPlace,
+    _place: crate::streams::StreamPlace,
 }
 
 impl Listening {

@@ -22,8 +22,10 @@ mod version;
 
 use crate::app::App;
 use crate::auth::Resource;
+use crate::held::{Hold, Unread};
 use crate::observe::TraceParent;
 use crate::problem;
+use crate::workers::QUICK_BYTES;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -31,8 +33,9 @@ use call::{Done, End, Method};
 use desk::{Arrival, Desk, Place};
 use envelope::Message;
 pub use error::RpcError;
+use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use offer::Offer;
 use registry::Role;
 use serde::Serialize;
@@ -66,6 +69,7 @@ async fn serve(app: Arc<App>, tenant: &str, server: Option<&str>, request: Reque
         "POST" => {
             let streams = Streams::of(&parts.headers);
             let (caller, revision) = (desk.caller.clone(), desk.revision);
+            let found = desk.tenant.clone();
             let response = post(desk, &parts.headers, body, streams).await;
             // Who is not let in any more by now hears nothing, whatever was done for them; streams see to that themselves.
             if app.must_ask_again(&caller, revision)
@@ -74,7 +78,8 @@ async fn serve(app: Arc<App>, tenant: &str, server: Option<&str>, request: Reque
             {
                 return refusal;
             }
-            if streams == Streams::Preferred { as_stream(response).await } else { response }
+            let response = if streams == Streams::Preferred { as_stream(response).await } else { response };
+            unread(&app, &found.name, response).await
         }
         "GET" if Streams::of(&parts.headers) == Streams::Refused => {
             app.metrics.rejected("not_acceptable");
@@ -128,7 +133,7 @@ async fn desk(app: &Arc<App>, tenant: &str, server: Option<&str>, headers: &Head
         ));
     }
     let (app, caller, revision) = (app.clone(), Arc::new(caller), directory.revision);
-    Ok(Desk { app, caller, revision, tenant: found.clone(), place, arrival })
+    Ok(Desk { app, caller, revision, tenant: found.clone(), place, arrival, hold: None })
 }
 
 fn resource<'a>(tenant: &'a str, server: Option<&'a str>) -> Resource<'a> {
@@ -189,38 +194,83 @@ async fn as_stream(response: Response) -> Response {
     response
 }
 
-async fn post(desk: Desk, headers: &HeaderMap, body: axum::body::Body, streams: Streams) -> Response {
+/// An answer counts until its client has read it: large ones of a client that reads nothing would pile up otherwise.
+async fn unread(app: &App, tenant: &str, response: Response) -> Response {
+    let length = http_body::Body::size_hint(response.body()).exact();
+    if length.is_some_and(|length| length <= QUICK_BYTES as u64) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    if length.is_none() {
+        let (held, tenant) = (app.held.clone(), tenant.to_owned());
+        // A stream that cannot be held ends, as one does whose client takes nothing.
+        let pieces = body.into_data_stream().map(move |piece| match piece {
+            Ok(piece) if piece.len() > QUICK_BYTES => {
+                held.hold(&tenant, piece.len()).map(|hold| hold.bind(piece)).map_err(axum::Error::new)
+            }
+            piece => piece,
+        });
+        return Response::from_parts(parts, axum::body::Body::from_stream(pieces));
+    }
+    // The body is in memory as a whole.
+    let Ok(collected) = body.collect().await else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
+    let bytes = collected.to_bytes();
+    match app.held.hold(tenant, bytes.len()) {
+        Ok(hold) => Response::from_parts(parts, axum::body::Body::from(hold.bind(bytes))),
+        Err(full) => refuse(None, app.full(full)),
+    }
+}
+
+async fn post(mut desk: Desk, headers: &HeaderMap, body: axum::body::Body, streams: Streams) -> Response {
     let app = desk.app.clone();
     if !is_json(headers) {
         app.metrics.rejected("bad_content_type");
         let message = "the body must be `application/json`";
         return problem::response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_content_type", message, None);
     }
-    let body = match read(&app, headers, body).await {
-        Ok(body) => body,
+    let body = match read(&desk, headers, body).await {
+        Ok((body, hold)) => {
+            desk.hold = hold.map(Arc::new);
+            body
+        }
         Err(error) => return refuse(None, error),
     };
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
         // Rare, and larger than all the rest.
         return Box::pin(legacy::serve_batch(desk, &body, headers)).await;
     }
-    let message = match envelope::parse(&body) {
-        Ok(message) => message,
+    let parse = || {
+        let message = envelope::parse(&body)?;
+        let modern = matches!(&message, Message::Request(request) if is_modern(request, headers));
+        Ok::<_, RpcError>((message, modern))
+    };
+    let parsed = if body.len() > QUICK_BYTES { desk.aside(parse).await } else { parse() };
+    let (message, modern) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             app.metrics.rejected("bad_message");
             return refuse(None, error);
         }
     };
     match message {
-        Message::Request(request) if is_modern(&request, headers) => {
-            modern::serve(desk, request, headers, streams != Streams::Refused).await
-        }
+        Message::Request(request) if modern => modern::serve(desk, request, headers, streams != Streams::Refused).await,
         // Modern clients notify of nothing that this host acts on.
-        Message::Notification { .. } if headers.get("mcp-method").is_some() => {
-            desk.app.hear(&desk.tenant, &desk.caller).map_or_else(|error| refuse(None, error), |()| accepted())
-        }
+        Message::Notification { .. } if headers.get("mcp-method").is_some() => accepted(),
         message => Box::pin(legacy::serve(desk, message, headers, streams)).await,
     }
+}
+
+/// What kind of message this is, and whether all that is read of it can be read.
+pub fn kind_of(body: &[u8]) -> Result<&'static str, i64> {
+    Ok(match envelope::parse(body).map_err(|error| error.code)? {
+        Message::Request(request) => {
+            let modern = is_modern(&request, &HeaderMap::new());
+            let params = envelope::params::<modern::Params<'_>>(request.params).map_err(|error| error.code);
+            if modern { params.map(|_| "modern request")? } else { "request" }
+        }
+        Message::Notification { .. } => "notification",
+        Message::Response { .. } => "response",
+    })
 }
 
 /// Whether a request is of the modern era: it says so in a header or in its body, or uses what only that era has.
@@ -231,27 +281,32 @@ fn is_modern(request: &envelope::Request<'_>, headers: &HeaderMap) -> bool {
         || modern::declared_version(request.params).is_some()
 }
 
-async fn read(app: &App, headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, RpcError> {
-    let settings = app.settings();
-    let most = settings.http.max_body_kb * 1024;
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > most) {
-        app.metrics.rejected("too_large");
-        return Err(RpcError::too_large(most));
-    }
-    let limited = Limited::new(body, usize::try_from(most).unwrap_or(usize::MAX)).collect();
-    match tokio::time::timeout(settings.http.body_timeout, limited).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+/// The body, of a caller whose quota has something left. A message is counted before anything of it is read.
+async fn read(desk: &Desk, headers: &HeaderMap, body: axum::body::Body) -> Result<(Bytes, Option<Hold>), RpcError> {
+    let app = &desk.app;
+    app.hear(&desk.tenant, &desk.caller)?;
+    let http = &app.settings().http;
+    let most = http.max_body_kb * 1024;
+    // Without a place only what needs none is read: notifications and answers, which are short.
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let short = declared.is_some_and(|length| length <= QUICK_BYTES);
+    let room = if short { Ok(()) } else { app.has_room(&desk.tenant, &desk.caller) };
+    let allowed = if room.is_ok() { most } else { most.min(QUICK_BYTES as u64) };
+    let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+    let read = app.held.read(&desk.tenant.name, headers, body, allowed, http.body_timeout).await;
+    read.map_err(|unread| match unread {
+        Unread::TooLarge if room.is_err() => room.err().unwrap_or_else(|| RpcError::too_large(most)),
+        Unread::TooLarge => {
             app.metrics.rejected("too_large");
-            Err(RpcError::too_large(most))
+            RpcError::too_large(most)
         }
-        Ok(Err(_)) => Err(RpcError::invalid_request("the body broke off")),
-        Err(_) => {
+        Unread::BrokeOff => RpcError::invalid_request("the body broke off"),
+        Unread::Late => {
             app.metrics.rejected("slow_body");
-            Err(RpcError::new(StatusCode::REQUEST_TIMEOUT, -32600, "the body did not arrive in time"))
+            RpcError::new(StatusCode::REQUEST_TIMEOUT, -32600, "the body did not arrive in time")
         }
-    }
+        Unread::Full(full) => app.full(full),
+    })
 }
 
 /// The result object of a call that ran to its end.

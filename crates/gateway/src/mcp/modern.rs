@@ -88,7 +88,7 @@ pub async fn serve(desk: Desk, request: Request<'_>, headers: &HeaderMap, stream
 
 async fn respond(desk: Desk, request: &Request<'_>, headers: &HeaderMap, streams: bool) -> Result<Response, RpcError> {
     headers::check_method(headers, &request.method)?;
-    let params: Params<'_> = envelope::params(request.params)?;
+    let params: Params<'_> = desk.params(request.params).await?;
     headers::check_name(headers, &request.method, &params)?;
     let meta = read_meta(&params, headers)?;
     let admission = desk.app.admit(&desk.tenant, &desk.caller)?;
@@ -511,7 +511,7 @@ struct Listening {
     revision: u64,
     first: Option<Bytes>,
     over: bool,
-    _place: crate::app::StreamPlace,
+    _place: crate::streams::StreamPlace,
 }
 
 impl Listening {

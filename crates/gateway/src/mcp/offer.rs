@@ -1,15 +1,20 @@
 //! A deployment made ready to be called, and where ready ones are kept.
 
 use super::credentials::{self, Bound};
-use super::surface::{Surface, SurfaceError};
+use super::surface::{Surface, SurfaceError, Tool};
+use crate::workers::Place;
 use bundle::{Drift, Http, Lock};
 use dashmap::DashMap;
 use egress::{BareStar, Rules};
 use policy::{Allowance, Ask, permit};
 use registry::{Bundle, Deployment, Registry, RegistryError};
 use sandbox::{Deployment as Sandboxed, Program, Shows, Speaks};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 
 /// What callers reach: the surface, and the code with its permit.
@@ -23,7 +28,12 @@ pub struct Offer {
     pub bindings: Arc<Bound>,
     /// For answers: `{"name": …, "version": …}`.
     pub server_info: serde_json::Value,
+    /// Its tools under the names that they have where all servers are listed together.
+    together: OnceLock<Vec<Box<RawValue>>>,
 }
+
+/// Between the server's name and the tool's, where all servers are offered at one endpoint. Names of servers have no `_`.
+pub const JOINT: &str = "__";
 
 #[derive(Debug, thiserror::Error)]
 pub enum OfferError {
@@ -39,17 +49,48 @@ pub enum OfferError {
     Lost,
 }
 
+/// Bytes of memory for all offers that are ready, and for those of one tenant. One that has to go is made again when it
+/// is next called. The largest single one has half of what its tenant has.
+const MOST_BYTES: usize = 1 << 30;
+const MOST_BYTES_OF_ONE_TENANT: usize = 256 << 20;
+
 /// Offers by deployment id, made when first asked for.
 #[derive(Default)]
 pub struct Offers {
-    ready: DashMap<String, Arc<Offer>>,
+    ready: DashMap<String, Ready>,
+    /// How many were made.
+    made: AtomicU64,
     /// Whose turn it is to make one: callers that come together need it made once.
     making: DashMap<String, Arc<Mutex<()>>>,
 }
 
+struct Ready {
+    offer: Arc<Offer>,
+    /// How many were made when it was last asked for.
+    used: AtomicU64,
+}
+
 impl Offers {
     pub fn ready(&self, deployment: &str) -> Option<Arc<Offer>> {
-        self.ready.get(deployment).map(|offer| offer.clone())
+        let ready = self.ready.get(deployment)?;
+        ready.used.store(self.made.load(Ordering::Relaxed), Ordering::Relaxed);
+        Some(ready.offer.clone())
+    }
+
+    fn keep(&self, offer: Offer) -> Arc<Offer> {
+        let (id, used) = (offer.record.id.clone(), self.made.fetch_add(1, Ordering::Relaxed) + 1);
+        let ready = || Ready { offer: Arc::new(offer), used: AtomicU64::new(used) };
+        let kept = self.ready.entry(id.clone()).or_insert_with(ready).offer.clone();
+        let sizes = self.ready.iter().map(|entry| Weighed {
+            id: entry.key().clone(),
+            tenant: entry.offer.record.tenant.clone(),
+            bytes: entry.offer.weight(),
+            used: entry.used.load(Ordering::Relaxed),
+        });
+        for surplus in surplus(sizes.collect(), &id) {
+            self.ready.remove(&surplus);
+        }
+        kept
     }
 
     /// Makes the offer of a deployment, for its first caller: it waits for the disk.
@@ -59,9 +100,14 @@ impl Offers {
         record: &Arc<Deployment>,
         allowance: &Allowance,
         any_host: bool,
+        place: Place,
     ) -> Result<Arc<Offer>, OfferError> {
         let (registry, kept, allowance) = (registry.clone(), record.clone(), allowance.clone());
-        self.once(&record.id, move || Offer::load(&registry, kept, &allowance, any_host)).await
+        let load = move || {
+            let _place = place;
+            Offer::load(&registry, kept, &allowance, any_host)
+        };
+        self.once(&record.id, load).await
     }
 
     /// One load at a time, and none after one that went well.
@@ -80,9 +126,7 @@ impl Offers {
             // The turn goes along: a caller that leaves does not end the load, and the next one waits for it.
             None => match tokio::task::spawn_blocking(move || (load(), turn)).await {
                 // It is kept before the turn ends, so whoever is next finds it.
-                Ok((made, _turn)) => {
-                    made.map(|offer| self.ready.entry(id.to_owned()).or_insert(Arc::new(offer)).clone())
-                }
+                Ok((made, _turn)) => made.map(|offer| self.keep(offer)),
                 Err(_) => Err(OfferError::Lost),
             },
         };
@@ -97,7 +141,55 @@ impl Offers {
     }
 }
 
+struct Weighed {
+    id: String,
+    tenant: String,
+    bytes: usize,
+    used: u64,
+}
+
+/// Which of these have to go for there to be room: of whoever has too much, the one that was not used for longest. The
+/// newest stays.
+fn surplus(mut sizes: Vec<Weighed>, newest: &str) -> Vec<String> {
+    sizes.sort_by_key(|one| std::cmp::Reverse(one.used));
+    let mut tenants: HashMap<String, usize> = HashMap::new();
+    sizes.iter().for_each(|one| *tenants.entry(one.tenant.clone()).or_default() += one.bytes);
+    let mut gone = Vec::new();
+    loop {
+        let most = tenants.iter().max_by_key(|(_, bytes)| **bytes);
+        let Some((tenant, bytes)) = most.map(|(tenant, bytes)| (tenant.clone(), *bytes)) else { return gone };
+        let all: usize = tenants.values().sum();
+        let last = sizes.iter().rposition(|one| one.tenant == tenant && one.id != newest);
+        match last.filter(|_| all > MOST_BYTES || bytes > MOST_BYTES_OF_ONE_TENANT) {
+            Some(last) => {
+                let one = sizes.remove(last);
+                tenants.entry(tenant).and_modify(|bytes| *bytes -= one.bytes);
+                gone.push(one.id);
+            }
+            None => return gone,
+        }
+    }
+}
+
 impl Offer {
+    /// Bytes of memory that it takes, about.
+    fn weight(&self) -> usize {
+        let source = match &self.sandboxed.program {
+            Program::Module { source, .. } => source.len(),
+            Program::Command { .. } => 0,
+        };
+        self.surface.weight + source
+    }
+
+    /// Its tools, each as it is listed where all servers are listed together. The first time takes long for many tools.
+    pub fn together(&self) -> &[Box<RawValue>] {
+        self.together.get_or_init(|| self.surface.tools.iter().map(|tool| renamed(tool, &self.record.server)).collect())
+    }
+
+    pub fn is_together(&self) -> bool {
+        self.together.get().is_some() || self.surface.tools.len() < 100
+    }
+
     fn load(
         registry: &Registry,
         record: Arc<Deployment>,
@@ -113,8 +205,20 @@ impl Offer {
         server_info.insert("name".to_owned(), surface.name.clone().unwrap_or_else(|| record.server.clone()).into());
         server_info.insert("version".to_owned(), surface.version.clone().unwrap_or_else(|| "0".to_owned()).into());
         let sandboxed = Arc::new(sandboxed);
-        Ok(Offer { surface, sandboxed, server_info: server_info.into(), rules, bindings, record })
+        let (server_info, together) = (server_info.into(), OnceLock::new());
+        Ok(Offer { surface, sandboxed, server_info, rules, bindings, record, together })
     }
+}
+
+/// The tool as the aggregate endpoint shows it.
+fn renamed(tool: &Tool, server: &str) -> Box<RawValue> {
+    let renamed = || {
+        let mut listed: serde_json::Map<String, Value> = serde_json::from_str(tool.listed.get()).ok()?;
+        listed.insert("name".to_owned(), format!("{server}{JOINT}{}", tool.name).into());
+        serde_json::value::to_raw_value(&listed).ok()
+    };
+    // It was read as an object before.
+    renamed().unwrap_or_else(|| tool.listed.clone())
 }
 
 /// What the code may reach.
@@ -175,7 +279,27 @@ fn shows(lock: &Lock) -> Shows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn offers_that_take_too_much_go_the_longest_unused_first() {
+        let sized = |id: &str, tenant: &str, mib: usize, used: u64| Weighed {
+            id: id.to_owned(),
+            tenant: tenant.to_owned(),
+            bytes: mib << 20,
+            used,
+        };
+        let few = || vec![sized("a1", "a", 90, 1), sized("a2", "a", 90, 5), sized("b1", "b", 90, 2)];
+        assert!(surplus(few(), "a2").is_empty());
+        let mut many = few();
+        many.push(sized("a3", "a", 90, 6));
+        assert_eq!(surplus(many, "a3"), ["a1"], "its own go, and of these the one that was not used for longest");
+        // The host is full: whoever has most gives something up, and a newcomer does not.
+        let mut full: Vec<Weighed> = (0..20).map(|n| sized(&format!("t{n}"), &format!("t{n}"), 50, n)).collect();
+        full.extend([sized("x1", "x", 60, 30), sized("x2", "x", 60, 3)]);
+        assert_eq!(surplus(full, "t19"), ["x2", "x1"]);
+        assert!(surplus(vec![sized("a1", "a", 2000, 1)], "a1").is_empty(), "the newest stays");
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn callers_that_come_together_wait_for_one_load() {

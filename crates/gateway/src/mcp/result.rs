@@ -1,11 +1,13 @@
 //! What a handler gave, as the protocol has it.
 
-use super::call::Done;
+use super::call::{Done, Job};
 use super::error::RpcError;
 use super::offer::Offer;
-use super::schema::{self, Violation};
+use super::schema::{self, Price, Schema, TooMuch, Violation};
 use super::surface::Tool;
 use super::version::Era;
+use crate::app::App;
+use crate::workers::QUICK_BYTES;
 use http::StatusCode;
 use sandbox::{Code, Failure, Receipt};
 use serde::de::{MapAccess, Visitor};
@@ -134,9 +136,29 @@ pub fn tool(era: Era, offer: &Offer, tool: &Tool, done: &Done, value: &[u8]) -> 
 }
 
 /// Why what a tool gave does not fit what it promised.
-pub fn misfit(tool: &Tool, value: &[u8]) -> Option<Failure> {
+pub async fn misfit(app: &App, job: &Job, tool: &Tool, value: &[u8]) -> Option<Failure> {
     let schema = tool.output.as_ref()?;
+    let aside = |price| app.aside(&job.tenant, &job.caller, move || compare(schema, value, price));
+    if value.len() > QUICK_BYTES {
+        return aside(None).await;
+    }
+    match schema.price(value) {
+        Ok(price) if !price.is_quick() => aside(Some(price)).await,
+        Ok(price) => compare(schema, value, Some(price)),
+        Err(too_much) => Some(too_costly(too_much)),
+    }
+}
+
+fn too_costly(too_much: TooMuch) -> Failure {
+    Failure::new(Code::ResultLimit, format!("the result is not checked against the tool's output schema: {too_much}"))
+}
+
+fn compare(schema: &Schema, value: &[u8], price: Option<Price>) -> Option<Failure> {
     let failure = |message: String| Failure::new(Code::ToolError, message);
+    let price = match price.map_or_else(|| schema.price(value), Ok) {
+        Ok(price) => price,
+        Err(too_much) => return Some(too_costly(too_much)),
+    };
     // What is no JSON is told of when the answer is written.
     let raw = serde_json::from_slice::<&RawValue>(value).ok()?;
     let raw = match Given::read(raw) {
@@ -149,7 +171,7 @@ pub fn misfit(tool: &Tool, value: &[u8]) -> Option<Failure> {
         }
     };
     let violations = match serde_json::from_str::<Value>(raw.get()) {
-        Ok(value) => schema.check(&value).err()?,
+        Ok(value) => schema.check(&value, price).err()?,
         Err(error) => vec![Violation { path: String::new(), message: error.to_string() }],
     };
     Some(failure(format!("the result does not fit the tool's output schema: {}", schema::describe(&violations))))

@@ -3,6 +3,8 @@
 use super::line::{Client, Level};
 use super::sse;
 use super::version::Legacy;
+use crate::held::{Held, HeldSettings};
+use crate::workers::QUICK_BYTES;
 use bytes::Bytes;
 use dashmap::DashMap;
 use registry::SessionRecord;
@@ -49,6 +51,10 @@ pub struct Session {
     running: Mutex<HashMap<String, AbortHandle>>,
     streams: Mutex<Streams>,
     replay_bytes: usize,
+    /// What is kept for clients that come back.
+    replay: Arc<Held>,
+    /// What is on its way to a client.
+    held: Arc<Held>,
 }
 
 const MOST_QUESTIONS: usize = 64;
@@ -183,12 +189,23 @@ impl Session {
         open.sent += 1;
         let number = open.sent;
         let event = sse::event(Some(&event_id(stream, number)), json);
+        // What can be kept is counted there; what is too large for that counts until it is read.
+        let keeps = event.len() <= self.replay_bytes;
+        let store = if keeps { &self.replay } else { &self.held };
+        let (event, keeps) = match store.hold(&self.tenant, event.len()) {
+            Ok(hold) => (hold.bind(event), keeps),
+            Err(_) if event.len() <= QUICK_BYTES => (event, false),
+            // There is no room for it at all: the client finds its stream cut.
+            Err(_) => return drop(open.reader.take()),
+        };
         if let Some(reader) = &open.reader
             && reader.try_send(event.clone()).is_err()
         {
             open.reader = None;
         }
-        streams.keep(Kept { stream, number, event }, self.replay_bytes);
+        if keeps {
+            streams.keep(Kept { stream, number, event }, self.replay_bytes);
+        }
     }
 
     /// Ends a stream for its reader, who may come back to it.
@@ -237,9 +254,6 @@ impl Session {
 
 impl Streams {
     fn keep(&mut self, kept: Kept, most: usize) {
-        if kept.event.len() > most {
-            return;
-        }
         self.kept_bytes += kept.event.len();
         self.kept.push_back(kept);
         while self.kept_bytes > most {
@@ -261,19 +275,26 @@ pub struct Sessions {
     tenants: Mutex<HashMap<String, Vec<Arc<Session>>>>,
     ended: Mutex<Vec<String>>,
     saved_at: AtomicU64,
+    replay: Arc<Held>,
+    held: Arc<Held>,
 }
+
+/// Bytes that are kept for clients that come back. What finds no room is sent, and not kept.
+const REPLAYED: HeldSettings = HeldSettings { host: 256 << 20, tenant: 32 << 20 };
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClientTooLarge;
 
 impl Sessions {
-    pub fn new(settings: SessionSettings) -> Sessions {
+    pub fn new(settings: SessionSettings, held: Arc<Held>) -> Sessions {
         Sessions {
             settings: Mutex::new(settings),
             by_id: DashMap::new(),
             tenants: Mutex::default(),
             ended: Mutex::default(),
             saved_at: AtomicU64::new(0),
+            replay: Arc::new(Held::new(REPLAYED)),
+            held,
         }
     }
 
@@ -336,6 +357,8 @@ impl Sessions {
             running: Mutex::default(),
             streams: Mutex::default(),
             replay_bytes: settings.replay_bytes,
+            replay: self.replay.clone(),
+            held: self.held.clone(),
         });
         self.by_id.insert(session.id.clone(), session.clone());
         let evicted = {
@@ -437,7 +460,7 @@ mod tests {
     use super::*;
 
     fn sessions(per_tenant: usize) -> Sessions {
-        Sessions::new(SessionSettings { per_tenant, ..SessionSettings::default() })
+        Sessions::new(SessionSettings { per_tenant, ..SessionSettings::default() }, Arc::default())
     }
 
     fn begin(sessions: &Sessions, owner: &str) -> Arc<Session> {
@@ -488,7 +511,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_for_replay_is_bounded() {
-        let sessions = Sessions::new(SessionSettings { replay_bytes: 1000, ..SessionSettings::default() });
+        let sessions =
+            Sessions::new(SessionSettings { replay_bytes: 1000, ..SessionSettings::default() }, Arc::default());
         let session = begin(&sessions, "a");
         let (stream, _reader) = session.open_stream();
         for _ in 0..1000 {

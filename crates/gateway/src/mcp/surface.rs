@@ -20,6 +20,8 @@ pub struct Surface {
     pub templates: Vec<Listed>,
     pub prompts: Vec<Prompt>,
     pub completions: bool,
+    /// Bytes of memory that it takes, about.
+    pub weight: usize,
 }
 
 #[derive(Debug)]
@@ -67,12 +69,10 @@ pub enum SurfaceError {
     Unreadable(#[from] serde_json::Error),
     #[error("tool `{tool}`: the {which} schema is refused: {error}")]
     Schema { tool: String, which: &'static str, error: SchemaError },
-    #[error("the schemas of all its tools are too large together")]
-    Heavy,
 }
 
-/// Of all schemas together ([`Schema::weight`]): they are kept as long as the server is used.
-const MOST_WEIGHT: usize = 16 << 20;
+/// Bytes of memory for everything that is compiled of one deployment ([`Schema::weight`]): it is kept while the server is used.
+pub const MOST_COMPILED: usize = 64 << 20;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -99,15 +99,10 @@ impl Surface {
     pub fn read(json: &RawValue) -> Result<Surface, SurfaceError> {
         let wire: Wire = serde_json::from_str(json.get())?;
         let extra = [("title", wire.title), ("icons", wire.icons), ("websiteUrl", wire.website_url)];
-        let mut weight = 0;
+        let mut left = MOST_COMPILED;
         let mut tools = Vec::with_capacity(wire.tools.len());
         for listed in wire.tools {
-            let tool = Tool::read(listed)?;
-            weight += tool.input.weight() + tool.output.as_ref().map_or(0, Schema::weight);
-            tools.push(tool);
-            if weight > MOST_WEIGHT {
-                return Err(SurfaceError::Heavy);
-            }
+            tools.push(Tool::read(listed, &mut left)?);
         }
         let tools_by_name = tools.iter().enumerate().map(|(index, tool)| (tool.name.clone(), index)).collect();
         Ok(Surface {
@@ -121,6 +116,8 @@ impl Surface {
             templates: wire.resource_templates.into_iter().map(Listed::read).collect::<Result<_, _>>()?,
             prompts: wire.prompts.into_iter().map(Prompt::read).collect::<Result<_, _>>()?,
             completions: wire.completions,
+            // What is listed is kept as it is, and once more with other names where all servers are listed together.
+            weight: MOST_COMPILED - left + 3 * json.get().len(),
         })
     }
 
@@ -155,7 +152,8 @@ fn template_may_fit(template: &str, uri: &str) -> bool {
 }
 
 impl Tool {
-    fn read(listed: Box<RawValue>) -> Result<Tool, SurfaceError> {
+    /// Takes what its schemas need of the memory that is left for the deployment.
+    fn read(listed: Box<RawValue>, left: &mut usize) -> Result<Tool, SurfaceError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Wire {
@@ -172,8 +170,12 @@ impl Tool {
             task_support: TaskSupport,
         }
         let wire: Wire = serde_json::from_str(listed.get())?;
-        let compile = |which: &'static str, schema: &Value| {
-            Schema::compile(schema).map_err(|error| SurfaceError::Schema { tool: wire.name.clone(), which, error })
+        let mut compile = |which: &'static str, schema: &Value| {
+            let tool = || wire.name.chars().take(128).collect();
+            let compiled =
+                Schema::compile(schema, *left).map_err(|error| SurfaceError::Schema { tool: tool(), which, error })?;
+            *left = left.saturating_sub(compiled.weight());
+            Ok::<_, SurfaceError>(compiled)
         };
         let input = compile("input", &wire.input_schema)?;
         let output = wire.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
@@ -239,18 +241,45 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn surface(tools: usize) -> Result<Surface, SurfaceError> {
-        let many: serde_json::Map<String, Value> = (0..500).map(|number| (format!("p{number}"), json!({}))).collect();
-        let schema = json!({ "type": "object", "properties": { "k".repeat(1000): { "properties": many } } });
+    fn surface(tools: usize, schema: &Value) -> Result<Surface, SurfaceError> {
         let tool = |number: usize| json!({ "name": format!("t{number}"), "inputSchema": schema });
         let json = json!({ "tools": (0..tools).map(tool).collect::<Vec<_>>() }).to_string();
         assert!(json.len() < 1 << 20, "a deployment may show that much");
         Surface::read(&RawValue::from_string(json).unwrap())
     }
 
+    fn refused(tools: usize, schema: &Value) -> String {
+        surface(tools, schema).map(|_| ()).unwrap_err().to_string()
+    }
+
     #[test]
     fn schemas_that_are_too_much_together_are_refused() {
-        assert!(surface(10).is_ok());
-        assert!(matches!(surface(60), Err(SurfaceError::Heavy)));
+        let many: serde_json::Map<String, Value> = (0..500).map(|number| (format!("p{number}"), json!({}))).collect();
+        let schema = json!({ "type": "object", "properties": { "k".repeat(1000): { "properties": many } } });
+        assert!(surface(10, &schema).is_ok());
+        let message = refused(60, &schema);
+        assert!(message.contains("tool `t") && message.contains("bytes of memory"), "{message}");
+    }
+
+    /// Each of a thousand expressions may take a mebibyte; all of them together may not take a thousand.
+    #[test]
+    fn expressions_share_the_memory_of_their_deployment() {
+        let large =
+            |number: usize| json!({ "type": "string", "pattern": format!("^(?:[a-z]{{1,300}}x{number}y){{1,10}}$") });
+        let properties = |count: usize| -> Value {
+            let all: serde_json::Map<String, Value> = (0..count).map(|n| (format!("p{n}"), large(n))).collect();
+            json!({ "type": "object", "properties": all })
+        };
+        assert!(surface(1, &properties(2)).is_ok());
+        let message = refused(1, &properties(1000));
+        assert!(message.contains("tool `t0`") && message.contains("/properties/p"), "{message}");
+        assert!(message.contains("expressions of the deployment"), "{message}");
+        // In as many tools as in one.
+        let message = refused(500, &properties(2));
+        assert!(message.contains("tool `t") && message.contains("expressions of the deployment"), "{message}");
+        // Hundreds of ordinary ones are no trouble.
+        let small: serde_json::Map<String, Value> =
+            (0..200).map(|n| (format!("p{n}"), json!({ "pattern": format!("^[A-Z]{{2}}-{n}$") }))).collect();
+        assert!(surface(2, &json!({ "type": "object", "properties": small })).is_ok());
     }
 }

@@ -31,6 +31,7 @@ pub struct Gauges<'a> {
     pub pools: Vec<(&'a str, PoolState, PoolTotals)>,
     pub sessions: usize,
     pub streams: usize,
+    pub held_bytes: u64,
     pub audit_waiting: usize,
     pub audit_refused: u64,
     pub tool_lines_dropped: u64,
@@ -93,6 +94,7 @@ struct PoolSeries {
 struct HostSeries {
     sessions: Gauge,
     streams: Gauge,
+    held: Gauge,
     audit_waiting: Gauge,
     audit_refused: Counter,
     tool_lines_dropped: Counter,
@@ -256,6 +258,7 @@ impl HostSeries {
     fn register(&self, to: &mut Registry) {
         to.register("sessions", "Legacy sessions", self.sessions.clone());
         to.register("streams", "Open streams for news", self.streams.clone());
+        to.register_with_unit("held", "Bodies and answers in flight", Unit::Bytes, self.held.clone());
         to.register("audit_waiting", "Audit lines that wait for the disk", self.audit_waiting.clone());
         to.register("audit_refused", "Audit lines that found no room", self.audit_refused.clone());
         to.register("tool_lines_dropped", "Lines of tools' logs that were not kept", self.tool_lines_dropped.clone());
@@ -266,6 +269,7 @@ impl HostSeries {
     fn set(&self, now: &Gauges<'_>) {
         self.sessions.set(signed(now.sessions));
         self.streams.set(signed(now.streams));
+        self.held.set(i64::try_from(now.held_bytes).unwrap_or(i64::MAX));
         self.audit_waiting.set(signed(now.audit_waiting));
         set_to(&self.audit_refused, now.audit_refused);
         set_to(&self.tool_lines_dropped, now.tool_lines_dropped);

@@ -11,6 +11,9 @@ const WAIT_FOR_A_PLACE: Duration = Duration::from_secs(1);
 /// Bytes of arguments and results that a tenant may have recorded in a minute: the log is everybody's disk.
 const RECORDED_PER_MINUTE: f64 = (16 << 20) as f64;
 
+/// Bytes of the audit log that the lines of a tenant's calls may take in a minute: what 200 plain calls a second take, twice.
+const AUDITED_PER_MINUTE: f64 = (16 << 20) as f64;
+
 /// One lock for all of it, held for some arithmetic: what is checked together is taken together, and nothing is taken
 /// from anybody for a request that is refused.
 pub(super) struct Account(Mutex<State>);
@@ -23,13 +26,15 @@ pub(super) struct State {
     cpu: Bucket,
     egress: Bucket,
     recorded: Bucket,
+    audited: Bucket,
     running: u32,
 }
 
 impl Account {
     pub fn new(now: Instant) -> Account {
         let full = || Bucket::new(now);
-        Account(Mutex::new(State { requests: full(), cpu: full(), egress: full(), recorded: full(), running: 0 }))
+        let (requests, cpu, egress, recorded, audited) = (full(), full(), full(), full(), full());
+        Account(Mutex::new(State { requests, cpu, egress, recorded, audited, running: 0 }))
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
@@ -39,26 +44,26 @@ impl Account {
 
 impl State {
     /// Why one more call is too much, and how long that lasts.
-    pub fn check(&mut self, limits: &Limits, now: Instant) -> Result<(), TooMuch> {
-        self.check_rate(limits, now)?;
+    pub fn check_place(&mut self, limits: &Limits, now: Instant) -> Result<(), TooMuch> {
         if limits.concurrent.is_some_and(|most| self.running >= most) {
             return Err(("concurrent", WAIT_FOR_A_PLACE));
         }
         refill(&mut self.cpu, limits.cpu, now);
         refill(&mut self.egress, limits.egress, now);
         self.cpu.wait_for_any().map_or(Ok(()), refuse("cpu_s_per_min"))?;
-        self.egress.wait_for_any().map_or(Ok(()), refuse("egress_bytes_per_min"))
+        self.egress.wait_for_any().map_or(Ok(()), refuse("egress_bytes_per_min"))?;
+        self.audited.refill(Flow::per_minute(AUDITED_PER_MINUTE), now);
+        self.audited.wait_for_any().map_or(Ok(()), refuse("audit_bytes_per_min"))
     }
 
-    /// The same for a message that needs nothing else.
+    /// The same for one more message, whatever it is.
     pub fn check_rate(&mut self, limits: &Limits, now: Instant) -> Result<(), TooMuch> {
         refill(&mut self.requests, limits.requests, now);
         self.requests.wait_for(1.0).map_or(Ok(()), refuse("requests_per_s"))
     }
 
-    /// Only after [`State::check`], under the same lock.
+    /// Only after [`State::check_place`], under the same lock.
     pub fn enter(&mut self) {
-        self.hear();
         self.running += 1;
     }
 
@@ -91,9 +96,14 @@ impl State {
         room
     }
 
+    /// What a line of the audit log took. It is written whatever it takes; the next calls wait for it.
+    pub fn audit(&mut self, bytes: u64, now: Instant) {
+        self.audited.spend(bytes as f64, now);
+    }
+
     /// Whether a new account would be no different.
     pub fn is_idle(&mut self, now: Instant) -> bool {
-        let buckets = [&mut self.requests, &mut self.cpu, &mut self.egress, &mut self.recorded];
+        let buckets = [&mut self.requests, &mut self.cpu, &mut self.egress, &mut self.recorded, &mut self.audited];
         self.running == 0 && buckets.into_iter().all(|bucket| bucket.is_full(now))
     }
 }

@@ -53,6 +53,11 @@ impl Limits {
         }
     }
 
+    /// Of all requests of a tenant to the admin API.
+    pub fn of_admins() -> Limits {
+        Limits { requests: Some(Flow::per_second(20.0, 10_000)), concurrent: None, cpu: None, egress: None }
+    }
+
     /// What a key inherits is its tenant's, and the tenant's own account, which every call of the key is on too, holds
     /// that already. So only what the key has for itself is checked, and a key without a quota needs no account.
     pub fn of_key(quota: &Quota, tenant: &Quota, defaults: &QuotaDefaults) -> Option<Limits> {

@@ -28,6 +28,8 @@ pub struct Quotas {
     defaults: ArcSwap<QuotaDefaults>,
     tenants: Accounts,
     keys: Accounts,
+    /// Of tenants, at the admin API.
+    admins: Accounts,
 }
 
 /// A call that was admitted. Its places are free again when this is dropped.
@@ -39,7 +41,7 @@ pub struct Admission {
 /// A call that was not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exceeded {
-    /// The quota's name in the registry: `requests_per_s`, `concurrent`, `cpu_s_per_min`, `egress_bytes_per_min`.
+    /// The quota's name in the registry: `requests_per_s`, `concurrent`, `cpu_s_per_min`, `egress_bytes_per_min`; or `audit_bytes_per_min`.
     pub what: &'static str,
     /// `tenant` or `key`.
     pub whose: &'static str,
@@ -48,7 +50,12 @@ pub struct Exceeded {
 
 impl Quotas {
     pub fn new(defaults: QuotaDefaults) -> Quotas {
-        Quotas { defaults: ArcSwap::from_pointee(defaults), tenants: Accounts::default(), keys: Accounts::default() }
+        Quotas {
+            defaults: ArcSwap::from_pointee(defaults),
+            tenants: Accounts::default(),
+            keys: Accounts::default(),
+            admins: Accounts::default(),
+        }
     }
 
     /// What was used so far stays used.
@@ -56,15 +63,40 @@ impl Quotas {
         self.defaults.store(Arc::new(defaults));
     }
 
-    /// Counts a call, and gives it a place.
+    /// Gives a call a place. Its message was counted when it came ([`Quotas::hear`]).
     pub fn admit(&self, tenant: &Tenant, caller: &Caller, now: Instant) -> Result<Admission, Exceeded> {
-        let (tenant, key) = self.count(tenant, caller, now, State::check, State::enter)?;
+        let (tenant, key) = self.count(tenant, caller, now, State::check_place, State::enter)?;
         Ok(Admission { tenant, key })
     }
 
-    /// Counts a message that nothing runs for. It needs no place: whoever has none left may still cancel.
+    /// Whether there is a place. None is taken.
+    pub fn has_room(&self, tenant: &Tenant, caller: &Caller, now: Instant) -> Result<(), Exceeded> {
+        self.count(tenant, caller, now, State::check_place, |_| ()).map(drop)
+    }
+
+    /// Counts a message, before it is read. It needs no place: whoever has none left may still cancel.
     pub fn hear(&self, tenant: &Tenant, caller: &Caller, now: Instant) -> Result<(), Exceeded> {
         self.count(tenant, caller, now, State::check_rate, State::hear).map(drop)
+    }
+
+    /// Counts a request to the admin API: each may write to the disk. Its rate is another than that of calls, so a tenant
+    /// whose callers use up all of theirs can still revoke their keys.
+    pub fn ask(&self, tenant: &str, now: Instant) -> Result<(), Exceeded> {
+        let account = self.admins.get(tenant, now);
+        let mut state = account.lock();
+        let exceeded = |(what, retry_after)| Exceeded { what, whose: "tenant", retry_after };
+        state.check_rate(&Limits::of_admins(), now).map_err(exceeded)?;
+        state.hear();
+        Ok(())
+    }
+
+    /// What the host has computed for a request beside its call.
+    pub fn charge(&self, tenant: &Tenant, caller: &Caller, cpu_us: u64, now: Instant) {
+        let key = Limits::of_key(&caller.quota, &tenant.quota, &self.defaults.load());
+        let key = key.map(|_| self.keys.get(&caller.quota_id, now));
+        for account in std::iter::once(self.tenants.get(&tenant.name, now)).chain(key) {
+            account.lock().spend(cpu_us, now);
+        }
     }
 
     fn count(
@@ -105,6 +137,11 @@ impl Admission {
     /// Whether arguments and results of this length may be recorded. What is too much for the minute is left out.
     pub fn may_record(&self, bytes: u64) -> bool {
         self.tenant.lock().record(bytes, Instant::now())
+    }
+
+    /// What the call's line in the audit log takes.
+    pub fn audit(&self, bytes: u64) {
+        self.tenant.lock().audit(bytes, Instant::now());
     }
 
     /// What bytes are spent from as they go. It may outlive the call for the moment that its last bytes take.

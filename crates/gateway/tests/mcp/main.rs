@@ -1,5 +1,6 @@
 //! The endpoint as clients meet it: a real listener, a real registry, the real isolate wall.
 
+mod budgets;
 mod connect;
 mod drift;
 mod edge;

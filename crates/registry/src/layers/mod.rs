@@ -56,7 +56,11 @@ impl Registry {
         let layer = receive::index(&mut reader, digest)?;
         database.write(|transaction| rows::drop_unused(transaction, Some(tenant)), |()| ())?;
         layers.tidy(database, &uid);
+        self.disk().check_reserve(layer.disk())?;
         let _reserved = layers.reserve(database, tenant, uid, layer.disk())?;
+        let coming = locked(&layers.receiving).get(&uid).copied().unwrap_or(0);
+        let directory = self.directory();
+        database.read(|connection| self.disk().check_tenant(connection, &directory, tenant, coming))?;
         let staging = layers.stage()?;
         receive::files(&staging.0, &layer, &mut reader)?;
         let new = layers.put(database, tenant, &uid, &layer, staging, found)?;

@@ -24,7 +24,7 @@ pub(crate) fn size(connection: &Connection, tenant: &str, digest: &Digest) -> Re
 }
 
 /// Bytes of the disk that all layers of a tenant take.
-pub(super) fn disk(connection: &Connection, tenant: &str) -> Result<u64, RegistryError> {
+pub(crate) fn disk(connection: &Connection, tenant: &str) -> Result<u64, RegistryError> {
     let mut statement = connection.prepare_cached("SELECT coalesce(sum(disk), 0) FROM layers WHERE tenant = ?1")?;
     Ok(statement.query_row([tenant], |row| row.get(0))?)
 }

@@ -3,7 +3,10 @@
 //! Both need a file system of their own, mounted where nobody else sees it.
 
 use crate::common::{actor, audit_lines, call, call_key, deploy_well, deployment, eventually};
-use registry::{AuditEvent, CallFilter, OpenOptions, Registry, ToolLine, rfc3339_now, token_hash, verify};
+use registry::{
+    AuditEvent, CallFilter, OpenOptions, Quota, Registry, RegistryError, TenantPatch, ToolLine, rfc3339_now,
+    token_hash, verify,
+};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -53,7 +56,8 @@ fn a_full_disk() {
         on_own_disk("a_full_disk", "", dir.path(), r#"mount -t tmpfs -o size=6m,mode=700 none "$DIR""#);
         return;
     };
-    let options = OpenOptions { waiting_lines: 500, segment_bytes: 100_000, ..OpenOptions::default() };
+    let options =
+        OpenOptions { waiting_lines: 500, segment_bytes: 100_000, reserve_bytes: 0, ..OpenOptions::default() };
     let registry = Registry::open_with(&dir, options).unwrap();
     let acme = registry.create_tenant(&actor(), "acme").unwrap();
     let deployed = deploy_well(&registry, "acme", "prices", "return 1");
@@ -154,7 +158,9 @@ fn a_disk_that_turns_read_only() {
 }
 
 fn on_a_disk_that_fails(dir: &Path) {
-    let registry = Registry::open(dir).unwrap();
+    // The disk is smaller than what is kept free elsewhere.
+    let options = OpenOptions { reserve_bytes: 0, ..OpenOptions::default() };
+    let registry = Registry::open_with(dir, options).unwrap();
     registry.create_tenant(&actor(), "acme").unwrap();
     let deployed = deploy_well(&registry, "acme", "prices", "return 1");
     let (revoked, token) = registry.create_key(&actor(), call_key("acme", "x")).unwrap();
@@ -212,4 +218,71 @@ fn a_read_only_directory() {
     assert_eq!(error.code(), "read_only", "{error:?}");
     assert!(error.hint().is_some());
     assert_eq!(verify(&dir, None).unwrap().lines, 2, "which needs no writing");
+}
+
+/// Uploads until it is refused.
+fn deploy_until_refused(registry: &Registry, tenant: &str, server: impl Fn(usize) -> String) -> (usize, RegistryError) {
+    for number in 0..200 {
+        let source = format!("{number} {}", "x".repeat(100_000));
+        if let Err(error) = registry.deploy(&actor(), deployment(registry, tenant, &server(number), &source)) {
+            return (number, error);
+        }
+    }
+    panic!("nothing is refused");
+}
+
+/// Every server has a bound of its own, so a tenant would only have to make more of them.
+#[test]
+fn a_tenant_takes_no_more_of_the_disk_than_its_quota() {
+    let dir = tempdir().unwrap();
+    let options = OpenOptions { tenant_bytes: 8 << 20, ..OpenOptions::default() };
+    let registry = Registry::open_with(dir.path(), options).unwrap();
+    for tenant in ["greedy", "other"] {
+        registry.create_tenant(&actor(), tenant).unwrap();
+    }
+    let (deployed, error) = deploy_until_refused(&registry, "greedy", |number| format!("s{number}"));
+    assert_eq!(error.code(), "quota", "{error:?}");
+    assert!(
+        error.to_string().contains("`disk_bytes`") && error.hint().is_some_and(|hint| hint.contains("--disk-bytes"))
+    );
+    // Each server counts with its log.
+    assert_eq!(deployed, 7);
+    assert!(registry.disk_used("greedy").unwrap() <= 8 << 20);
+    assert_eq!(registry.directory().tenants["greedy"].servers.len(), deployed, "what is refused leaves nothing");
+    // One server with many versions comes to the same.
+    let (deployed, error) = deploy_until_refused(&registry, "other", |_| "one".to_owned());
+    assert_eq!(error.code(), "quota");
+    assert!(deployed > 50 && registry.disk_used("other").unwrap() <= 8 << 20);
+    // The operator may allow one tenant more, and a deleted server gives back what it had.
+    registry.delete_server(&actor(), "greedy", "s0").unwrap();
+    deploy_well(&registry, "greedy", "again", "return 1");
+    let quota = Quota { disk_bytes: Some(16 << 20), ..Quota::default() };
+    registry.update_tenant(&actor(), "other", TenantPatch { quota: Some(quota), ..TenantPatch::default() }).unwrap();
+    deploy_well(&registry, "other", "more", "return 1");
+}
+
+/// The last of the disk is for calls and what is written down of them.
+#[test]
+fn tenants_leave_a_reserve_of_the_disk_alone() {
+    let dir = tempdir().unwrap();
+    let registry = Registry::open(dir.path()).unwrap();
+    registry.create_tenant(&actor(), "acme").unwrap();
+    deploy_well(&registry, "acme", "prices", "return 1");
+    assert!(!registry.is_short_of_disk());
+    drop(registry);
+    let options = OpenOptions { reserve_bytes: 1 << 62, ..OpenOptions::default() };
+    let registry = Registry::open_with(dir.path(), options).unwrap();
+    assert!(registry.is_short_of_disk());
+    let error = registry.deploy(&actor(), deployment(&registry, "acme", "prices", "return 2")).unwrap_err();
+    assert_eq!(error.code(), "disk_full");
+    assert!(error.to_string().contains("`disk.reserve_mb`"), "{error}");
+    let dropped = registry.health().tool_lines_dropped;
+    registry.logs().append("acme", "prices", &line("not kept"));
+    assert_eq!(registry.health().tool_lines_dropped, dropped + 1);
+    registry.audit().append(&call("acme", "prices", "ok")).unwrap();
+    // Who runs the host can still act.
+    let (key, _) = registry.create_key(&actor(), call_key("acme", "x")).unwrap();
+    registry.revoke_key(&actor(), Some("acme"), &key.id).unwrap();
+    registry.close().unwrap();
+    verify(dir.path(), None).unwrap();
 }

@@ -12,6 +12,7 @@ fn nothing() -> Gauges<'static> {
         pools: Vec::new(),
         sessions: 0,
         streams: 0,
+        held_bytes: 0,
         audit_waiting: 0,
         audit_refused: 0,
         tool_lines_dropped: 0,
