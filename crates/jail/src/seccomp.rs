@@ -138,7 +138,7 @@ impl Filter {
 /// without when it says that it does not.
 fn otherwise(name: PolicyName) -> SeccompAction {
     match name {
-        PolicyName::IsolateZygote | PolicyName::IsolateCall | PolicyName::IsolateServe => SeccompAction::KillProcess,
+        PolicyName::IsolateZygote | PolicyName::IsolateCall => SeccompAction::KillProcess,
         _ => SeccompAction::Errno(libc::ENOSYS as u32),
     }
 }
