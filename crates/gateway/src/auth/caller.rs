@@ -52,6 +52,15 @@ impl Caller {
         }
     }
 
+    /// Who they are, in words for people who have to recognise them.
+    pub fn for_people(&self) -> String {
+        match &self.key {
+            Some(key) if key.name.is_empty() => format!("the key {}", key.id),
+            Some(key) => format!("the key “{}” ({})", key.name, key.id),
+            None => format!("the user “{}”, by a token", self.subject.trim_start_matches(OAUTH)),
+        }
+    }
+
     /// Whether they belong to this tenant. An operator belongs to all.
     pub fn of_tenant(&self, tenant: &str) -> bool {
         match &self.tenant {

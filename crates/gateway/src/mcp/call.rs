@@ -108,7 +108,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         strayed: OnceLock::new(),
         caller: job.caller.clone(),
         wanted,
-        link: OnceLock::new(),
+        advice: OnceLock::new(),
         refusals: OnceLock::new(),
     });
     let mut account = Account { app, job: &job, host: &host, call: &call, start: Instant::now(), trace: Some(trace) };
@@ -134,12 +134,12 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         None => Ok(value),
     });
     // For the client alone: the code inside never has the link.
-    let outcome = match (outcome, host.link.get()) {
-        (Err(failure), Some(link)) if failure.code == Code::ToolError => {
-            Err(Failure::new(failure.code, format!("{link}\n{}", failure.message)))
+    let outcome = match (outcome, host.advice.get()) {
+        (Err(failure), Some(advice)) if failure.code == Code::ToolError => {
+            Err(Failure::new(failure.code, format!("{advice}\n{}", failure.message)))
         }
         // A program tells of its troubles in its result.
-        (Ok(_), Some(link)) if is_program(&job) => Err(Failure::new(Code::ToolError, link.clone())),
+        (Ok(_), Some(advice)) if is_program(&job) => Err(Failure::new(Code::ToolError, advice.clone())),
         (outcome, _) => outcome,
     };
     let said = outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");

@@ -1,6 +1,7 @@
 //! MCP over HTTP, both eras at one endpoint: which one a request belongs to is decided by the request.
 
 mod call;
+mod connecting;
 pub mod credentials;
 mod desk;
 mod envelope;
