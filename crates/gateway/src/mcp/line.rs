@@ -3,6 +3,7 @@
 use super::credentials::Wanted;
 use super::hub::What;
 use super::offer::Offer;
+use super::question;
 use super::session::Session;
 use super::tasks::{Taken, Task};
 use crate::app::App;
@@ -217,6 +218,9 @@ impl CallHost {
             }
             return Err(refusal("client_cannot", &format!("the client does not have {capability}")));
         }
+        let origin = format!("{}/{}", self.offer.record.tenant, self.offer.record.server);
+        let checked = asks.into_iter().map(|ask| question::checked(ask, &self.line.client, &origin));
+        let asks = checked.collect::<Result<Vec<_>, _>>()?;
         let answers = self.put(asks).await?;
         Ok(HostReply { meta: json!({ "answers": answers }).to_string(), body: bytes::Bytes::new() })
     }

@@ -12,6 +12,7 @@ mod legacy;
 mod line;
 mod modern;
 pub mod offer;
+mod question;
 mod result;
 pub(crate) mod schema;
 pub mod session;

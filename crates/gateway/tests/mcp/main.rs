@@ -7,6 +7,7 @@ mod egress;
 mod host;
 mod legacy;
 mod modern;
+mod questions;
 mod records;
 mod secrets;
 #[path = "../signed/mod.rs"]
