@@ -78,6 +78,11 @@ impl Caller {
         listed && has_tools
     }
 
+    /// Whether resources, prompts and completions of a server are open as well. A scope that lists tools is for those tools.
+    pub fn may_use_rest(&self, server: &str) -> bool {
+        self.scope.tools.is_none() && self.may_use_server(server)
+    }
+
     pub fn may_use_tool(&self, server: &str, tool: &str) -> bool {
         if !self.may_use_server(server) {
             return false;
@@ -128,6 +133,16 @@ mod tests {
         assert!(caller.may_use_tool("prices", "double") && !caller.may_use_tool("prices", "double2"));
         assert!(caller.may_use_tool("bills", "get_all") && !caller.may_use_tool("bills", "pay"));
         assert!(!caller.may_use_tool("prices", "get_all"));
+    }
+
+    #[test]
+    fn a_list_of_tools_opens_no_resources_or_prompts() {
+        for tools in [&["prices/double"] as &[_], &["prices/*"]] {
+            assert!(!scoped(None, Some(tools)).may_use_rest("prices"));
+            assert!(!scoped(Some(&["prices"]), Some(tools)).may_use_rest("prices"));
+        }
+        assert!(scoped(Some(&["prices"]), None).may_use_rest("prices") && scoped(None, None).may_use_rest("prices"));
+        assert!(!scoped(Some(&["prices"]), None).may_use_rest("bills"));
     }
 
     #[test]
