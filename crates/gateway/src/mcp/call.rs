@@ -4,6 +4,7 @@ use super::credentials::Wanted;
 use super::line::{Asked, CallHost, Line, Rounds};
 use super::offer::Offer;
 use super::result;
+use super::sound;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::observe::{CallSeen, Trace, Value};
@@ -128,6 +129,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
     {
         app.quarantine(&job.offer.record, &failure.message);
     }
+    let outcome = outcome.and_then(sound::sound);
     let promised = job.offer.surface.tool(&job.name).filter(|_| job.method == Method::Tool);
     let outcome = outcome.and_then(|value| match promised.and_then(|tool| result::misfit(tool, &value)) {
         Some(misfit) => Err(misfit),

@@ -16,6 +16,7 @@ mod question;
 mod result;
 pub(crate) mod schema;
 pub mod session;
+mod sound;
 mod sse;
 pub mod state;
 pub mod surface;
