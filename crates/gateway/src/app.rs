@@ -309,9 +309,11 @@ impl App {
         let surface = match seed.map(|seed| seed.surface().to_owned()) {
             Ok(surface) => {
                 // A stranger's schemas are compiled for that: calls should not wait behind it.
-                let read = tokio::task::spawn_blocking(move || Surface::read(&surface).map(|_| surface));
-                let read = read.await.map_err(|_| "what it shows could not be read".to_owned());
-                let read = read.and_then(|read| read.map_err(|error| error.to_string()));
+                let read = tokio::task::spawn_blocking(move || match hidden(&surface) {
+                    Some(message) => Err(message),
+                    None => Surface::read(&surface).map(|_| surface).map_err(|error| error.to_string()),
+                });
+                let read = read.await.unwrap_or_else(|_| Err("what it shows could not be read".to_owned()));
                 read.map_err(|message| rejected(Code::InitFailed.as_str(), message))
             }
             Err(failure) => Err(rejected(failure.code.as_str(), failure.message)),
@@ -572,4 +574,10 @@ impl Drop for StreamPlace {
             }
         }
     }
+}
+
+/// What a surface would hide from people who look at it.
+fn hidden(surface: &RawValue) -> Option<String> {
+    let surface = bundle::Surface::new(serde_json::from_str(surface.get()).ok()?).ok()?;
+    surface.hidden().map(|hidden| hidden.to_string())
 }
