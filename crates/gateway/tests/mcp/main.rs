@@ -1,6 +1,7 @@
 //! The endpoint as clients meet it: a real listener, a real registry, the real isolate wall.
 
 mod connect;
+mod disguise;
 mod drift;
 mod edge;
 mod egress;
