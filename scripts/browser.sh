@@ -48,12 +48,24 @@ as() { BULKHEAD_KEY=$1 "$bulkhead" "${@:2}" 2>&1; }
 said=$(as "$admin_key" provider set acme/hub --authorize-url "$provider/authorize" --token-url "$provider/token" \
   --client-id bulkhead --scope read --for whoami --to "$provider" --json <<<"a client's secret") || die "cannot set the provider: $said"
 said=$(as "$deploy_key" deploy "$work/whoami" --server acme --json) || die "cannot deploy: $said"
-said=$(as "$call_key" connect acme/hub --no-wait --json) || die "cannot have a link: $said"
-link=$(field url <<<"$said")
 
-as "$call_key" call acme/whoami whoami >/dev/null && die "a call went through that nobody is connected for"
-timeout --kill-after=5 120 "$node" tests/browser/connect.mjs "$browser" "$link" "$provider" "$PWD/target/browser" ||
-  die "the browser did not come through; its pictures are in target/browser"
+# A browser with a link of its own, all the way to the code.
+drive() { # [cancel]
+  said=$(BULKHEAD_KEY=$call_key "$bulkhead" connect acme/hub --no-wait --json 2>/dev/null) || die "cannot have a link: $said"
+  timeout --kill-after=5 120 "$node" tests/browser/connect.mjs "$browser" "$(field url <<<"$said")" "$provider" "$PWD/target/browser" "$@" ||
+    die "the browser did not come through; its pictures are in target/browser"
+}
+without() { as "$call_key" call acme/whoami whoami >/dev/null && die "a call went through $1"; }
+
+without "that nobody is connected for"
+code=$(drive cancel) || exit 1
+as "$call_key" connect acme/hub --code "$code" >/dev/null && die "a code is good that was cancelled"
+without "after the person cancelled"
+code=$(drive) || exit 1
+without "that the code was not shown for"
+as "$deploy_key" connect acme/hub --code "$code" >/dev/null && die "somebody else's key can use the code"
+as "$call_key" connect acme/hub --code BBBB-BBBB >/dev/null && die "any code is good"
+said=$(as "$call_key" connect acme/hub --code "$code") || die "the code is refused: $said"
 said=$(as "$call_key" call acme/whoami whoami) || die "the call has no token: $said"
 grep -q '^"\?ann"\?$' <<<"$said" || die "the call is somebody else's: $said"
-say "ok browser: a link, a consent, a token; not twice"
+say "ok browser: a link, a consent, a code, a token; not twice, not for others"

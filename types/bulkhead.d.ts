@@ -150,11 +150,11 @@ export interface Context {
   /** Reports progress. The numbers must be finite. */
   readonly progress: (progress: number, total?: number, message?: string) => void;
   /**
-   * Asks the person behind the client: with a form, or by sending them to an address. Up to an ask a handler must be
-   * repeatable: it may be run again from the start, and is given the same answers.
+   * Asks the person behind the client, with a form that names this server and asks for no credentials. Up to an ask a
+   * handler must be repeatable: it may be run again from the start, and is given the same answers.
    */
   readonly elicit: <Content = { [field: string]: string | number | boolean | string[] }>(
-    ask: ElicitForm | ElicitUrl,
+    ask: ElicitForm,
   ) => Promise<Elicited<Content>>;
   /** Asks the client's model. Repeatable, as `elicit`. */
   readonly sample: (ask: Sample) => Promise<Sampled>;
@@ -182,14 +182,6 @@ export interface ElicitForm extends Keyed {
   message: string;
   /** A flat object of strings, numbers, booleans and choices. */
   requestedSchema: JsonSchema;
-  [param: string]: unknown;
-}
-
-export interface ElicitUrl extends Keyed {
-  mode: "url";
-  message: string;
-  url: string;
-  elicitationId: string;
   [param: string]: unknown;
 }
 

@@ -1,13 +1,13 @@
-// Opens a link to connect with a real browser and goes all the way: the host's page, the provider's consent, back, and not a
-// second time. Speaks to Chromium by its own protocol (DevTools), so that nothing has to be installed beside it.
-//   connect.mjs BROWSER LINK PROVIDER_URL FOLDER
+// Opens a link to connect with a real browser and goes all the way: the host's page, the provider's consent, back to the code, and
+// not a second time. Prints the code. Speaks to Chromium by its own protocol (DevTools), so that nothing has to be installed beside it.
+//   connect.mjs BROWSER LINK PROVIDER_URL FOLDER [cancel]
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const [program, link, provider, folder] = process.argv.slice(2);
+const [program, link, provider, folder, then] = process.argv.slice(2);
 const PATIENCE_MS = 30_000;
 
 const profile = mkdtempSync(join(tmpdir(), "bulkhead-browser-"));
@@ -106,9 +106,16 @@ class Page {
     return { url, status: response.status, headers: Object.fromEntries(headers) };
   }
 
+  /** In light and dark, on a screen and on a small phone, where nothing may hang over the edge. */
   async picture(name) {
-    const { data } = await this.send("Page.captureScreenshot", { format: "png" });
-    writeFileSync(join(folder, `${name}.png`), Buffer.from(data, "base64"));
+    for (const [width, scheme] of [[1000, "light"], [360, "light"], [360, "dark"]]) {
+      await this.send("Emulation.setDeviceMetricsOverride", { width, height: 800, deviceScaleFactor: 1, mobile: width < 500 });
+      await this.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+      const { data } = await this.send("Page.captureScreenshot", { format: "png" });
+      writeFileSync(join(folder, `${name}-${width}-${scheme}.png`), Buffer.from(data, "base64"));
+      assert.ok((await this.read("document.documentElement.scrollWidth")) <= width, `${name} at ${width}`);
+    }
+    await this.send("Emulation.clearDeviceMetricsOverride");
   }
 
   text() {
@@ -120,6 +127,7 @@ class Page {
 function guarded({ url, headers }) {
   const rules = headers["content-security-policy"].split(";").map((rule) => rule.trim());
   for (const rule of ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'"]) assert.ok(rules.includes(rule), url);
+  assert.ok(!rules.some((rule) => rule.includes("unsafe")), url);
   assert.equal(headers["cache-control"], "no-store", url);
   assert.ok(["same-origin", "no-referrer"].includes(headers["referrer-policy"]), url);
   assert.equal(headers["x-content-type-options"], "nosniff", url);
@@ -132,7 +140,7 @@ async function drive() {
   await page.send("Page.navigate", { url: link });
   await page.until("document.title === 'Connect'");
   const shown = await page.text();
-  assert.ok(shown.includes("acme") && shown.includes("hub"), shown);
+  for (const said of ["acme", "hub", "the key", "Access", "read", "asked for this yourself"]) assert.ok(shown.includes(said), shown);
   guarded(await page.document());
   await page.picture("1-asked");
 
@@ -148,18 +156,27 @@ async function drive() {
   assert.ok(told.length > 0 && told.every((headers) => !JSON.stringify(headers).includes("/connect/")), JSON.stringify(told));
   const { cookies } = await page.send("Network.getCookies", { urls: [`${host}/connect/callback`] });
   assert.deepEqual(cookies.map(({ httpOnly, sameSite, path }) => ({ httpOnly, sameSite, path })), [
-    { httpOnly: true, sameSite: "Lax", path: "/connect" },
+    { httpOnly: true, sameSite: "Lax", path: "/" },
   ]);
-  await page.picture("2-consent");
 
   await page.click("#user");
   await page.send("Input.insertText", { text: "ann" });
   await page.click("#allow");
-  await page.until("document.title === 'Connected'");
+  await page.until("document.title === 'Confirm'");
   const back = await page.document();
   assert.ok(back.url.startsWith(`${host}/connect/callback?`) && back.status === 200, back.url);
   guarded(back);
-  await page.picture("3-connected");
+  const said = await page.text();
+  for (const part of ["Give this code to nobody else: whoever has it can act as you at hub", "acme"]) assert.ok(said.includes(part), said);
+  const code = await page.read("document.querySelector('#code').textContent");
+  assert.match(code, /^[B-Z]{4}-[B-Z]{4}$/);
+  await page.picture("2-code");
+  if (then === "cancel") {
+    await page.click("#cancel");
+    await page.until("document.title === 'Cancelled'");
+    guarded(await page.document());
+    await page.picture("3-cancelled");
+  }
   // That the provider has no icon is its own affair.
   assert.deepEqual(page.complaints.filter((entry) => !entry.url?.startsWith(provider)).map((entry) => entry.text), []);
 
@@ -179,10 +196,11 @@ async function drive() {
   assert.deepEqual(elsewhere.filter((url) => ![host, provider, "null"].includes(new URL(url).origin)), []);
   const loaded = page.requests.filter(({ type, request }) => type !== "Document" && request.url.startsWith(host));
   assert.deepEqual(loaded.map(({ request }) => request.url), [], "the host's pages load nothing");
+  return code;
 }
 
 try {
-  await drive();
+  console.log(await drive());
 } finally {
   browser.kill("SIGKILL");
   await ended;

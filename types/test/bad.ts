@@ -60,8 +60,8 @@ export function uses(ctx: Context) {
   ctx.log.warn("careful");
   // @ts-expect-error a form has a schema
   ctx.elicit({ message: "Who?" });
-  // @ts-expect-error an address has an id
-  ctx.elicit({ mode: "url", message: "Who?", url: "https://example.com" });
+  // @ts-expect-error only the host sends people to an address
+  ctx.elicit({ mode: "url", message: "Who?", url: "https://example.com", elicitationId: "1", requestedSchema: {} });
   // @ts-expect-error a model is asked with messages
   ctx.sample({ maxTokens: 1 });
   // @ts-expect-error a key is a string

@@ -77,7 +77,6 @@ const asks: Tool = {
       sample({ messages: [{ role: "user", content: { type: "text", text: "Capital of France?" } }], maxTokens: 10 }),
       roots(),
     ]);
-    await elicit({ mode: "url", message: "Sign in", url: "https://example.com/in", elicitationId: "1" });
     await notify.toolsChanged();
     await notify.resourceUpdated("cfg://site");
     const given: string | undefined = who.content?.name;

@@ -1,32 +1,21 @@
 //! What untrusted code says must not steer the terminal it is shown on, nor pass for a line of ours.
 
-use solo::steers;
-
-/// For people: what steers becomes a mark, and lines after the first are indented.
+/// For people: what steers or hides is written out, as `\u{202e}`, and lines after the first are indented.
 pub fn text(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => shown.push_str("\n  "),
-            '\t' => shown.push(c),
-            c if steers(c) => shown.push('\u{fffd}'),
-            c => shown.push(c),
-        }
-    }
-    shown
+    lines(text).replace('\n', "\n  ")
 }
 
-/// For files and pipes: what steers becomes a mark, and lines stay lines.
+/// For files and pipes: what steers or hides is written out, and lines stay lines.
 pub fn lines(text: &str) -> String {
-    text.chars().map(|c| if steers(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+    bundle::spelled_out(text)
 }
 
-/// For programs: the same JSON value, with what steers as an escape. JSON allows these characters in strings only.
+/// For programs: the same JSON value, with what steers or hides as an escape. JSON allows these characters in strings only.
 pub fn json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
-    for c in json.chars() {
-        // All of them are in the first plane, so one escape is enough.
-        if steers(c) { shown.push_str(&format!("\\u{:04x}", u32::from(c))) } else { shown.push(c) }
+    for c in bundle::escaped_json(json).chars() {
+        // What a host sends as JSON need not be any.
+        if c.is_control() { shown.push_str(&format!("\\u{:04x}", u32::from(c))) } else { shown.push(c) }
     }
     shown
 }
@@ -36,18 +25,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_become_marks_and_lines_are_indented() {
+    fn what_steers_is_written_out_and_lines_are_indented() {
         assert_eq!(
             text("\x1b[31mred\u{9b}0m\u{202e}\nreceipt: forged\tö"),
-            "\u{fffd}[31mred\u{fffd}0m\u{fffd}\n  receipt: forged\tö"
+            "\\u{1b}[31mred\\u{9b}0m\\u{202e}\n  receipt: forged\tö"
         );
     }
 
     #[test]
     fn json_keeps_its_value() {
-        let value = "\x1b \u{7f} \u{9b} \u{202e} ö 😀";
+        let value = "\x1b \u{7f} \u{9b} \u{202e} \u{200b} \u{e0041} ö 😀";
         let shown = json(&serde_json::to_string(value).unwrap());
-        assert_eq!(shown, r#""\u001b \u007f \u009b \u202e ö 😀""#);
+        assert_eq!(shown, r#""\u001b \u007f \u009b \u202e \u200b \udb40\udc41 ö 😀""#);
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), value);
     }
 }

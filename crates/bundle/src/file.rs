@@ -1,7 +1,7 @@
 //! The file `bulkhead.lock`: a lock and its seal, a line for each thing, so that a difference is easy to see.
 
 use crate::canonical::{Excess, canonical, difference, measure};
-use crate::text::{escape, message};
+use crate::text::{escaped_json, message};
 use crate::{Lock, LockError, Seal, SealError};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ impl BulkheadLock {
 
     /// What stands in the file. Hidden characters are escaped, so that a reviewer sees them.
     pub fn text(&self) -> String {
-        escape(&format!("{:#}\n", json!({ "lock": self.lock.value(), "seal": self.seal.value() })))
+        escaped_json(&format!("{:#}\n", json!({ "lock": self.lock.value(), "seal": self.seal.value() })))
     }
 
     pub fn lock(&self) -> &Lock {

@@ -21,6 +21,69 @@ pub fn is_hidden(c: char) -> bool {
     }
 }
 
+/// The first character that hides something in text for people: one that [`is_hidden`], unless it is where writing needs it.
+/// Lines end and are indented, blanks have other widths, symbols are joined (ZWJ) and shown as emoji (variation selectors), and
+/// scripts from Arabic to Mongolian join or part letters.
+pub fn hidden_in(text: &str) -> Option<char> {
+    let mut before = None;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if !is_in_place(before, c, rest.peek().copied()) {
+            return Some(c);
+        }
+        before = Some(c);
+    }
+    None
+}
+
+/// The text without the characters that [`hidden_in`] finds.
+pub fn without_hidden(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if is_in_place(out.chars().next_back(), c, rest.peek().copied()) {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The text with the characters that [`hidden_in`] finds written out, such as `\u{202e}`. Lines stay lines.
+pub fn spelled_out(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = None;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        before = Some(c).filter(|c| is_in_place(before, *c, rest.peek().copied()));
+        match before {
+            Some(c) => out.push(c),
+            // Writing into a string cannot fail.
+            None => drop(write!(out, "\\u{{{:x}}}", u32::from(c))),
+        }
+    }
+    out
+}
+
+fn is_in_place(before: Option<char>, c: char, after: Option<char>) -> bool {
+    use GeneralCategory as G;
+    if !is_hidden(c) {
+        return true;
+    }
+    let is_symbol = |c: char| matches!(get_general_category(c), G::OtherSymbol | G::MathSymbol | G::ModifierSymbol);
+    let is_joined_script = |c: char| matches!(c, '\u{600}'..='\u{1cff}') && !is_hidden(c);
+    let joins_symbols = || before.is_some_and(|c| c == '\u{fe0f}' || is_symbol(c)) && after.is_some_and(is_symbol);
+    let joins_letters = || before.is_some_and(is_joined_script) && after.is_some_and(is_joined_script);
+    match c {
+        '\n' | '\t' => true,
+        '\r' => after == Some('\n'),
+        // A base to stand on, and never a second one on top.
+        '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|base| !is_hidden(base) && !base.is_alphabetic() && base != ' '),
+        '\u{200d}' => joins_symbols() || joins_letters(),
+        '\u{200c}' => joins_letters(),
+        c => get_general_category(c) == G::SpaceSeparator,
+    }
+}
+
 /// The text with its hidden characters written out, such as `\u{202e}`, and each backslash doubled.
 pub fn visible(text: &str) -> String {
     reveal(&text.replace('\\', "\\\\"))
@@ -41,7 +104,7 @@ pub(crate) fn reveal(json: &str) -> String {
 }
 
 /// JSON text in which hidden characters are escaped as JSON does it: still the same JSON.
-pub(crate) fn escape(json: &str) -> String {
+pub fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         // Those of ASCII that are left stand between the values.
@@ -106,6 +169,36 @@ mod tests {
     }
 
     #[test]
+    fn text_for_people_may_have_what_writing_needs() {
+        for fine in [
+            "",
+            "two\n\tlines\r\nand a third",
+            "\u{3000}日本語\u{a0}!",
+            "❤\u{fe0f} 1\u{fe0f}\u{20e3} 👩\u{200d}🚀 👨🏽\u{200d}💻 🏳\u{fe0f}\u{200d}🌈",
+            "می\u{200c}خواهم क्\u{200d}ष",
+        ] {
+            assert_eq!(hidden_in(fine), None, "{fine:?}");
+            assert_eq!(without_hidden(fine), fine);
+        }
+        for (bad, found, plain) in [
+            ("a\u{200b}b", '\u{200b}', "ab"),
+            ("pay\u{202e}lap", '\u{202e}', "paylap"),
+            ("a\u{200d}b\u{200c}c", '\u{200d}', "abc"),
+            ("hi\u{e0068}\u{e0069}", '\u{e0068}', "hi"),
+            ("a\u{fe0f}", '\u{fe0f}', "a"),
+            ("❤\u{fe0f}\u{fe0e}\u{fe0f}", '\u{fe0e}', "❤\u{fe0f}"),
+            ("\u{fe0f}", '\u{fe0f}', ""),
+            ("a\rb", '\r', "ab"),
+            ("\x1b[2J", '\x1b', "[2J"),
+            ("❤\u{200d}", '\u{200d}', "❤"),
+            ("x\u{e0100}\u{feff}\u{ad}\u{2028}\u{3164}\u{e000}", '\u{e0100}', "x"),
+        ] {
+            assert_eq!(hidden_in(bad), Some(found), "{bad:?}");
+            assert_eq!(without_hidden(bad), plain, "{bad:?}");
+        }
+    }
+
+    #[test]
     fn what_is_written_out_cannot_be_forged() {
         assert_eq!(visible("a\u{202e}b"), r"a\u{202e}b");
         assert_eq!(visible(r"a\u{202e}b"), r"a\\u{202e}b");
@@ -121,7 +214,7 @@ mod tests {
         #[test]
         fn escaped_json_is_the_same_json(text in any::<String>()) {
             let value = serde_json::Value::from(text);
-            let escaped = escape(&format!("{value:#}"));
+            let escaped = escaped_json(&format!("{value:#}"));
             prop_assert!(!escaped.chars().any(is_hidden));
             prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
         }
@@ -130,6 +223,9 @@ mod tests {
         fn nothing_stays_hidden(text in any::<String>()) {
             for shown in [visible(&text), quote(&text), message(&text)] {
                 prop_assert!(!shown.chars().any(is_hidden));
+            }
+            for shown in [without_hidden(&text), spelled_out(&text)] {
+                prop_assert_eq!(hidden_in(&shown), None);
             }
         }
     }

@@ -343,8 +343,8 @@ impl App {
         let surface = match seed.map(|seed| seed.surface().to_owned()) {
             Ok(surface) => {
                 // A stranger's schemas are compiled for that: calls should not wait behind it.
-                let (read, _) = self.workers.run(tenant, || Surface::read(&surface).map(drop)).await;
-                read.map(|()| surface).map_err(|error| rejected(Code::InitFailed.as_str(), error.to_string()))
+                let (read, _) = self.workers.run(tenant, || read_shown(&surface)).await;
+                read.map(|()| surface).map_err(|message| rejected(Code::InitFailed.as_str(), message))
             }
             Err(failure) => Err(rejected(failure.code.as_str(), failure.message)),
         };
@@ -569,4 +569,13 @@ impl App {
 
 pub(crate) fn unix_now() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A surface that can be served, and that hides nothing from people who look at it.
+fn read_shown(surface: &RawValue) -> Result<(), String> {
+    let hidden = serde_json::from_str(surface.get()).ok().and_then(|value| bundle::Surface::new(value).ok());
+    match hidden.as_ref().and_then(bundle::Surface::hidden) {
+        Some(hidden) => Err(hidden.to_string()),
+        None => Surface::read(surface).map(drop).map_err(|error| error.to_string()),
+    }
 }

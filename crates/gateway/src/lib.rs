@@ -132,8 +132,8 @@ pub fn app(parts: Parts) -> Result<Arc<App>, StartError> {
     Ok(app)
 }
 
-/// At the end, a collector has this long to take what is left.
-const LAST_TRACES: Duration = Duration::from_secs(2);
+/// At the end, a collector has this long to take what is left, and so have providers.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A listening gateway.
 pub struct Running {
@@ -165,7 +165,9 @@ impl Running {
         let app = self.app.clone();
         // If the blocking task is lost, so is the process.
         let _ = tokio::task::spawn_blocking(move || app.save_sessions()).await;
-        self.app.traces.flush(LAST_TRACES).await;
+        let given_back = tokio::time::timeout(LAST_WORDS, self.app.connect.end());
+        // A provider that does not answer in time ends these tokens when they expire.
+        let _ = tokio::join!(given_back, self.app.traces.flush(LAST_WORDS));
     }
 }
 
@@ -194,6 +196,7 @@ async fn keep_house(app: Arc<App>) {
         app.sessions.sweep();
         app.hub.sweep();
         app.tasks.sweep();
+        app.connect.give_back_expired();
         app.look_at_audit_log();
         let saver = app.clone();
         // A lost blocking task means the runtime is going down.

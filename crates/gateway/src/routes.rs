@@ -11,7 +11,7 @@ use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use http::{HeaderMap, StatusCode, header};
 use registry::Role;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("GET", "/connect/{ticket}"),
     ("POST", "/connect/{ticket}"),
     ("GET", "/connect/callback"),
+    ("POST", "/connect/cancel"),
     ("GET", "/metrics"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),
@@ -41,6 +42,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/.well-known/oauth-protected-resource/{tenant}/{server}/mcp", get(server_metadata))
         .route("/.well-known/oauth-protected-resource/{tenant}/mcp", get(tenant_metadata))
         .route("/connect/callback", get(connect::callback))
+        .route("/connect/cancel", post(connect::cancel))
         .route("/connect/{ticket}", get(connect::show).post(connect::begin))
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))

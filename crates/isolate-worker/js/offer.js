@@ -23,7 +23,7 @@
   const MODERN = "2026-07-28";
 
   // What a client may be asked. Whether the one behind a call can, its host says when it is asked.
-  const capabilities = () => ({ roots: {}, sampling: { tools: {}, context: {} }, elicitation: { form: {}, url: {} } });
+  const capabilities = () => ({ roots: {}, sampling: { tools: {}, context: {} }, elicitation: { form: {} } });
   const clientInfo = () => ({ name: "bulkhead", version: "1" });
 
   const MOST_PAGES = 1000;

@@ -31,10 +31,6 @@ impl TokenRequest {
         TokenRequest { provider: provider.clone(), fields, refresh: None, scope: provider.scope() }
     }
 
-    pub(crate) fn provider(&self) -> &Provider {
-        &self.provider
-    }
-
     pub(crate) fn code(provider: &Provider, code: SecretString, pending: Pending) -> TokenRequest {
         let fields = vec![
             ("grant_type", "authorization_code".into()),

@@ -63,7 +63,7 @@ struct Create {
     /// Only this server; may be repeated
     #[arg(long = "server", value_name = "SERVER", value_parser = names::tenant)]
     servers: Vec<String>,
-    /// Only this tool, or all that begin alike; may be repeated
+    /// Only this tool, or all that begin alike, and no resources or prompts; may be repeated
     #[arg(long = "tool", value_name = "SERVER/TOOL")]
     tools: Vec<String>,
     /// How long it is good, as `12h` or `30d`; for ever unless given

@@ -7,8 +7,8 @@ use super::{print_answer, print_text, print_value, talk, with_host};
 use crate::client::{Client, ClientError, Connection};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
+use std::io::{BufRead, Read};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 /// Providers of OAuth 2.0 tokens: set, allow, list and remove them.
 ///
@@ -180,21 +180,25 @@ struct Remove {
     json: bool,
 }
 
-/// Connect yourself to a provider: prints a link for your browser, and waits until you are back.
+/// Connect yourself to a provider: prints a link for your browser, then asks for the code that the browser shows.
 ///
 /// Calls with this key use your account from then on. For a provider that all callers of a tenant share, an admin's key is
-/// needed.
+/// needed. The code shows that the browser was yours: give it to nobody. It is good for ten minutes, and for five attempts.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  bulkhead connect acme/github\n  bulkhead connect acme/github --no-wait --json | jq -r .url"
-)]
+#[command(after_help = "Examples:\n  \
+    bulkhead connect acme/github\n  \
+    bulkhead connect acme/github --no-wait --json | jq -r .url\n  \
+    bulkhead connect acme/github --code BCDF-GHJK")]
 pub struct Connect {
     /// The provider
     #[arg(value_name = "TENANT/NAME", value_parser = names::place)]
     place: Place,
-    /// Print the link and end
-    #[arg(long)]
+    /// Print the link and end; confirm later with --code
+    #[arg(long, conflicts_with = "code")]
     no_wait: bool,
+    /// Confirm with the code that the browser shows, instead of asking for a link
+    #[arg(long, value_name = "CODE")]
+    code: Option<String>,
     /// Print {"url"}, and {"connected"} when it is done
     #[arg(long)]
     json: bool,
@@ -341,44 +345,61 @@ impl Remove {
     }
 }
 
-/// As long as the link is good.
-const PATIENCE: Duration = Duration::from_secs(600);
-const LOOK: Duration = Duration::from_secs(1);
-
 impl Connect {
     pub fn run(self, connection: &Connection) -> ExitCode {
         with_host(connection, self.json, async |client| self.connect(client).await)
     }
 
     async fn connect(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        if let Some(code) = &self.code {
+            return self.confirm(client, code).await;
+        }
         let Place { tenant, server: name } = &self.place;
-        let before = self.mine(client).await?;
         let answer = client.act(&["tenants", tenant, "providers", name, "connect"]).await?;
         let link: Value = client.read(&answer)?;
         let exit = if self.json { print_answer(&answer) } else { print_text(&field(&link, "url")) };
         if self.no_wait {
+            talk(&format!("open this link in your browser, then run `bulkhead connect {} --code CODE`", self.place));
             return Ok(exit);
         }
-        talk("open this link in your browser; waiting until you are back");
-        let started = Instant::now();
-        while started.elapsed() < PATIENCE {
-            tokio::time::sleep(LOOK).await;
-            if self.mine(client).await? != before {
-                talk(&format!("you are connected to `{name}`"));
-                return Ok(if self.json { print_value(&json!({ "connected": name })) } else { exit });
+        talk("open this link in your browser and agree; then type the code that it shows, and press enter:");
+        loop {
+            match self.confirm(client, &self.typed()?).await {
+                Err(error) if error.code() == "wrong_code" || error.code() == "nothing_to_confirm" => {
+                    talk(&format!("{error}; type the code again:"));
+                }
+                done => return done,
             }
         }
-        Err(ClientError::refused("timeout", "nobody came back in time".to_owned(), None))
     }
 
-    /// My connection, as it is now.
-    async fn mine(&self, client: &Client) -> Result<Option<Value>, ClientError> {
-        let answer = client.get(&["tenants", &self.place.tenant, "connections"]).await?;
-        let list: Value = client.read(&answer)?;
-        let mut all = list["connections"].as_array().into_iter().flatten();
-        Ok(all.find(|one| one["provider"] == self.place.server.as_str() && one["mine"] == true).cloned())
+    async fn confirm(&self, client: &Client, code: &str) -> Result<ExitCode, ClientError> {
+        let Place { tenant, server: name } = &self.place;
+        let body = json!({ "code": code });
+        let answer = client.post(&["tenants", tenant, "providers", name, "confirm"], &body).await?;
+        if self.json {
+            return Ok(print_answer(&answer));
+        }
+        talk(&format!("you are connected to `{name}`"));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The next line of standard input. Nothing else goes on meanwhile.
+    fn typed(&self) -> Result<String, ClientError> {
+        let mut line = String::new();
+        match std::io::stdin().lock().take(LONGEST_LINE).read_line(&mut line) {
+            Ok(1..) => Ok(line.trim().to_owned()),
+            Ok(0) => {
+                let hint = format!("run `bulkhead connect {} --code CODE` when you have one", self.place);
+                Err(ClientError::refused("no_code", "standard input ended before a code was typed", Some(hint)))
+            }
+            Err(error) => Err(ClientError::usage("bad_usage", format!("standard input cannot be read: {error}"))),
+        }
     }
 }
+
+/// Bytes of a line that may be typed.
+const LONGEST_LINE: u64 = 1024;
 
 impl Disconnect {
     pub fn run(self, connection: &Connection) -> ExitCode {

@@ -58,7 +58,7 @@ fn a_call_hears_the_log_on_a_stream() {
     });
     let run_ = run(&host, ["call", "acme/prices", "double_price"]);
     assert_eq!((run_.code, run_.stdout.as_str()), (0, "{\"doublePrice\":90}\n"));
-    assert!(run_.stderr.starts_with("info: doubling\n  45\u{fffd}\nreceipt: "), "{run_:?}");
+    assert!(run_.stderr.starts_with("info: doubling\n  45\\u{1b}\nreceipt: "), "{run_:?}");
     let cut = always(|| text("text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n"));
     let cut = run(&cut, ["call", "acme/prices", "double_price", "--json"]);
     assert_eq!((cut.code, output(&cut)["error"]["code"].as_str()), (2, Some("bad_answer")));
@@ -144,7 +144,7 @@ fn other_content_is_named() {
     let host = FakeHost::start(move |_| answer(200, result(json!({ "content": content }))));
     assert_eq!(
         run(&host, ["call", "acme/x", "t"]).stdout,
-        "[image, image/png, about 6 bytes]\n[resource file:///x]\ninside\u{fffd}\u{fffd}[0m\n[hologram]\n"
+        "[image, image/png, about 6 bytes]\n[resource file:///x]\ninside\\u{d}\\u{1b}[0m\n[hologram]\n"
     );
 }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod calls;
+mod connections;
 mod records;
 mod servers;
 #[path = "../support/mod.rs"]

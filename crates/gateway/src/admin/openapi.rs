@@ -65,6 +65,7 @@ pub fn router() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(providers::list))
         .routes(routes!(providers::set, providers::allow, providers::remove))
         .routes(routes!(providers::connect, providers::disconnect))
+        .routes(routes!(providers::confirm))
         .routes(routes!(providers::connections))
         .routes(routes!(host::me))
         .routes(routes!(logs::read))

@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use registry::{ConnectionInfo, PolicyChange, ProviderInfo, Registry, Role, SecretPolicy, Timestamp};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -85,10 +85,24 @@ pub struct ConnectionList {
     connections: Vec<ConnectionView>,
 }
 
-/// A link for a browser, good once and for ten minutes.
+/// A link for a browser, good once and for ten minutes. The browser shows a code in the end, for `confirm`.
 #[derive(Serialize, ToSchema)]
 pub struct LinkView {
     url: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CodeOrder {
+    /// What the browser shows after the provider's consent: eight letters.
+    #[schema(value_type = String)]
+    code: SecretString,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Confirmed {
+    /// The provider that calls have a token of now.
+    connected: String,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -110,6 +124,9 @@ fn refused(error: ConnectError) -> Error {
         ConnectError::Registry(error) => return error.into(),
         ConnectError::Full => "busy",
         ConnectError::NotConnected(_) => "not_connected",
+        ConnectError::NothingToConfirm(_) => "nothing_to_confirm",
+        ConnectError::WrongCode { .. } => "wrong_code",
+        ConnectError::TooManyCodes => "too_many_codes",
         ConnectError::Settings(_) | ConnectError::Unreadable(_) => "bad_provider",
         _ => "refused",
     };
@@ -183,6 +200,7 @@ pub async fn remove(
     Names((tenant, name)): Names<(String, String)>,
 ) -> Result<StatusCode, Error> {
     asker.runs(&admin.app.registry().directory(), &tenant)?;
+    admin.app.connect.leave(&tenant, &name);
     let of = tenant.clone();
     let connected = admin.registry(move |registry| registry.connections(&of)).await?;
     for connection in connected.into_iter().filter(|connection| connection.provider == name) {
@@ -197,7 +215,8 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Get a link by which a browser connects whoever asks; for a provider that all callers share, the tenant.
+/// Get a link by which a browser connects whoever asks; for a provider that all callers share, the tenant. The browser shows a
+/// code in the end, with which the connection is confirmed.
 ///
 /// Role: any key of the tenant; admin for a connection that all share.
 #[utoipa::path(post, path = "/tenants/{tenant}/providers/{name}/connect", tag = "secrets", operation_id = "connect",
@@ -208,8 +227,27 @@ pub async fn connect(
     Names((tenant, name)): Names<(String, String)>,
 ) -> Result<Json<LinkView>, Error> {
     let subject = whose(&admin, &asker, &tenant, &name, None)?;
-    let ticket = admin.app.connect.ticket(&tenant, &name, &subject).map_err(refused)?;
+    let ticket = admin.app.connect.ticket(&tenant, &name, &subject, &asker.caller, None).map_err(refused)?;
     Ok(Json(LinkView { url: admin.app.connect_url(&ticket) }))
+}
+
+/// Confirm a connection with the code that the browser shows after the provider's consent. Whoever asked for the link
+/// confirms, and nobody else.
+///
+/// Role: any key of the tenant; admin for a connection that all share.
+#[utoipa::path(post, path = "/tenants/{tenant}/providers/{name}/confirm", tag = "secrets", operation_id = "confirm",
+    params(("tenant" = String, Path), ("name" = String, Path)), request_body = CodeOrder,
+    responses((status = OK, body = Confirmed)))]
+pub async fn confirm(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, name)): Names<(String, String)>,
+    request: Request,
+) -> Result<Json<Confirmed>, Error> {
+    whose(&admin, &asker, &tenant, &name, None)?;
+    let CodeOrder { code } = body::json(request, SMALL).await?;
+    admin.app.connect.confirm(&tenant, &name, &asker.caller, code.expose_secret()).await.map_err(refused)?;
+    Ok(Json(Confirmed { connected: name }))
 }
 
 /// Remove the connection of whoever asks, or of somebody else; at the provider too if it can be told.

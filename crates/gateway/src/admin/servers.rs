@@ -161,7 +161,7 @@ pub async fn quarantine(
     Ok(Json(ServerView::of(&now, &admin)))
 }
 
-/// The surface without the tools that this key may not use.
+/// The surface without what this key may not use: other tools, and all that is no tool.
 fn visible(surface: &RawValue, server: &str, asker: &Asker) -> Result<Box<RawValue>, Error> {
     if asker.caller.scope.tools.is_none() {
         return Ok(surface.to_owned());
@@ -180,6 +180,7 @@ fn only(surface: &RawValue, may_use: impl Fn(&str) -> bool) -> Result<Box<RawVal
         list.retain(|tool| serde_json::from_str::<Named>(tool.get()).is_ok_and(|tool| may_use(&tool.name)));
         *tools = serde_json::value::to_raw_value(&list)?;
     }
+    surface.retain(|list, _| !matches!(list.as_str(), "resources" | "resourceTemplates" | "templates" | "prompts"));
     serde_json::value::to_raw_value(&surface)
 }
 
@@ -189,7 +190,8 @@ mod tests {
 
     #[test]
     fn tools_out_of_scope_are_not_shown() {
-        let surface = r#"{"name":"s","tools":[{"name":"a","description":"x"},{"name":"b"},{"description":"none"}]}"#;
+        let surface = r#"{"name":"s","prompts":[{"name":"p"}],"resources":[{"uri":"r://"}],"resourceTemplates":[],
+            "tools":[{"name":"a","description":"x"},{"name":"b"},{"description":"none"}]}"#;
         let surface = RawValue::from_string(surface.to_owned()).unwrap();
         let shown = only(&surface, |tool| tool == "a").unwrap();
         assert_eq!(shown.get(), r#"{"name":"s","tools":[{"name":"a","description":"x"}]}"#);

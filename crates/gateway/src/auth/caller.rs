@@ -62,6 +62,15 @@ impl Caller {
         }
     }
 
+    /// Who they are, in words for people who have to recognise them.
+    pub fn for_people(&self) -> String {
+        match &self.key {
+            Some(key) if key.name.is_empty() => format!("the key {}", key.id),
+            Some(key) => format!("the key “{}” ({})", key.name, key.id),
+            None => format!("the user “{}”, by a token", self.subject.trim_start_matches(OAUTH)),
+        }
+    }
+
     /// Whether they belong to this tenant. An operator belongs to all.
     pub fn of_tenant(&self, tenant: &str) -> bool {
         match &self.tenant {
@@ -77,6 +86,11 @@ impl Caller {
         let has_tools =
             self.scope.tools.as_ref().is_none_or(|tools| tools.iter().any(|t| of_server(t, server).is_some()));
         listed && has_tools
+    }
+
+    /// Whether resources, prompts and completions of a server are open as well. A scope that lists tools is for those tools.
+    pub fn may_use_rest(&self, server: &str) -> bool {
+        self.scope.tools.is_none() && self.may_use_server(server)
     }
 
     pub fn may_use_tool(&self, server: &str, tool: &str) -> bool {
@@ -129,6 +143,16 @@ mod tests {
         assert!(caller.may_use_tool("prices", "double") && !caller.may_use_tool("prices", "double2"));
         assert!(caller.may_use_tool("bills", "get_all") && !caller.may_use_tool("bills", "pay"));
         assert!(!caller.may_use_tool("prices", "get_all"));
+    }
+
+    #[test]
+    fn a_list_of_tools_opens_no_resources_or_prompts() {
+        for tools in [&["prices/double"] as &[_], &["prices/*"]] {
+            assert!(!scoped(None, Some(tools)).may_use_rest("prices"));
+            assert!(!scoped(Some(&["prices"]), Some(tools)).may_use_rest("prices"));
+        }
+        assert!(scoped(Some(&["prices"]), None).may_use_rest("prices") && scoped(None, None).may_use_rest("prices"));
+        assert!(!scoped(Some(&["prices"]), None).may_use_rest("bills"));
     }
 
     #[test]

@@ -2,16 +2,20 @@
 //!
 //! A *ticket* is a link that this host gives to whoever asked, and to nobody else. The browser that opens it is told what for,
 //! and goes on to the provider only when its user says so. What comes back must come from that same browser (a cookie).
+//! Whose browser it was is not known by then, so the tokens wait ([`unconfirmed`]): the browser is shown a code, and the caller
+//! who asked has to show that code.
 
 mod http;
 mod page;
 mod store;
 mod tickets;
+mod unconfirmed;
 
-pub use page::{begin, callback, show};
+pub use page::{begin, callback, cancel, show};
 pub use store::{kept_as, subject_of};
 
 use crate::Egress;
+use crate::auth::Caller;
 use dashmap::DashMap;
 use futures_util::stream::{self, StreamExt};
 use http::DoorHttp;
@@ -22,6 +26,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::RegistryStore;
 use tickets::{Flow, Tickets, Want};
+use unconfirmed::{Confirmations, NotConfirmed, Unconfirmed};
 
 /// What ids of keys begin with; subjects of tokens begin otherwise.
 const KEY: &str = "key-";
@@ -45,6 +50,12 @@ pub enum ConnectError {
     OtherBrowser,
     #[error("too many connections are being made at the moment")]
     Full,
+    #[error("no browser waits to be confirmed for `{0}`: ask for a link, open it and agree first")]
+    NothingToConfirm(String),
+    #[error("this is not the code that the browser shows; {left} more can be tried")]
+    WrongCode { left: u32 },
+    #[error("that was the last of too many wrong codes: the access was given back; ask for a new link")]
+    TooManyCodes,
     #[error("the provider's settings are wrong")]
     Settings(#[from] oauth::Invalid),
     #[error("the provider's settings cannot be read")]
@@ -56,6 +67,7 @@ pub enum ConnectError {
 }
 
 /// A provider of a tenant's, with the secret that shows who the tenant is to it.
+#[derive(Clone)]
 struct Known {
     provider: Provider,
     secret: Option<SecretString>,
@@ -67,13 +79,15 @@ pub struct Connect {
     /// By tenant: what changes a connection goes through one of these.
     keepers: DashMap<String, Arc<TenantKeeper>>,
     tickets: Tickets,
+    confirmations: Arc<Confirmations>,
     /// Whether providers may be reached by plain HTTP on loopback.
     dev: bool,
 }
 
 impl Connect {
     pub fn new(registry: Registry, egress: Option<Egress>, dev: bool) -> Connect {
-        Connect { registry, egress, keepers: DashMap::new(), tickets: Tickets::default(), dev }
+        let (tickets, confirmations) = (Tickets::default(), Arc::default());
+        Connect { registry, egress, keepers: DashMap::new(), tickets, confirmations, dev }
     }
 
     /// Whether a provider can be used, before it is kept.
@@ -98,6 +112,7 @@ impl Connect {
 
     /// A tenant is gone, and so is what was kept for its connections.
     pub fn forget(&self, tenant: &str) {
+        self.give_back(self.confirmations.of(tenant, None));
         self.keepers.remove(tenant);
         if let Some(open) = &self.egress {
             open.forget(tenant, http::DEPLOYMENT);
@@ -134,17 +149,33 @@ impl Connect {
         Ok(tokens.map(|tokens| tokens.access))
     }
 
-    /// What a browser opens to connect `subject`. Good once, for ten minutes.
-    pub fn ticket(&self, tenant: &str, name: &str, subject: &str) -> Result<String, ConnectError> {
+    /// What a browser opens to connect `subject`, for a caller that asks. Good once, for ten minutes.
+    pub fn ticket(
+        &self,
+        tenant: &str,
+        name: &str,
+        subject: &str,
+        asker: &Caller,
+        server: Option<&str>,
+    ) -> Result<String, ConnectError> {
         if self.known(tenant, name)?.provider.grant != Grant::Code {
             return Err(ConnectError::NoConsent(name.to_owned()));
         }
-        let want = Want { tenant: tenant.to_owned(), provider: name.to_owned(), subject: subject.to_owned() };
+        let want = Want {
+            tenant: tenant.to_owned(),
+            provider: name.to_owned(),
+            subject: subject.to_owned(),
+            asker: asker.subject.clone(),
+            who: asker.for_people(),
+            server: server.map(str::to_owned),
+        };
         self.tickets.issue(want).ok_or(ConnectError::Full)
     }
 
-    fn look(&self, ticket: &str) -> Result<Want, ConnectError> {
-        self.tickets.look(ticket).ok_or(ConnectError::NoTicket)
+    fn look(&self, ticket: &str) -> Result<(Want, Provider), ConnectError> {
+        let want = self.tickets.look(ticket).ok_or(ConnectError::NoTicket)?;
+        let provider = self.known(&want.tenant, &want.provider)?.provider;
+        Ok((want, provider))
     }
 
     /// Where the browser goes on, and the cookie it comes back with.
@@ -156,7 +187,13 @@ impl Connect {
         Ok((url, cookie))
     }
 
-    async fn finish(&self, query: &str, cookie: Option<&str>, redirect_uri: &str) -> Result<Want, ConnectError> {
+    /// The browser is back. Gives who asked for what, and the code that the browser is to show.
+    async fn finish(
+        &self,
+        query: &str,
+        cookie: Option<&str>,
+        redirect_uri: &str,
+    ) -> Result<(Want, String), ConnectError> {
         let Flow { want, pending, cookie: given } =
             self.tickets.collect(&oauth::handle(query)?).ok_or(ConnectError::NoTicket)?;
         if !cookie.is_some_and(|cookie| tickets::same(cookie, &given)) {
@@ -166,11 +203,92 @@ impl Connect {
         if !want.subject.is_empty() && !is_alive(&self.registry.directory(), &want.subject) {
             return Err(ConnectError::NoTicket);
         }
-        let Known { provider, secret } = self.known(&want.tenant, &want.provider)?;
-        let request = oauth::finish(&provider, pending, query, redirect_uri, registry::now())?;
-        let keeper = self.keeper(&want.tenant);
-        keeper.connect(&want.tenant, &want.provider, request, secret.as_ref(), &want.subject).await?;
-        Ok(want)
+        let known = self.known(&want.tenant, &want.provider)?;
+        let request = oauth::finish(&known.provider, pending, query, redirect_uri, registry::now())?;
+        let (keeper, confirmations) = (self.keeper(&want.tenant), self.confirmations.clone());
+        // A browser that goes away meanwhile must not leave tokens behind that are never given back.
+        let brought = tokio::spawn(async move {
+            let tokens = keeper.exchange(request, known.secret.as_ref()).await?;
+            let unconfirmed = Unconfirmed { want: want.clone(), tokens, known, cookie: given };
+            match confirmations.put(unconfirmed) {
+                Ok((code, before)) => {
+                    if let Some(before) = before {
+                        give_back(&keeper, &before).await;
+                    }
+                    Ok((want, code))
+                }
+                Err(unconfirmed) => {
+                    give_back(&keeper, &unconfirmed).await;
+                    Err(ConnectError::Full)
+                }
+            }
+        });
+        brought.await.map_err(|_| ConnectError::Flow(oauth::Error::Stopped))?
+    }
+
+    /// A name for the question about the code, if a browser has brought tokens that wait for this caller.
+    pub fn unconfirmed(&self, tenant: &str, name: &str, asker: &Caller) -> Option<String> {
+        self.confirmations.question(tenant, name, &asker.subject)
+    }
+
+    /// Makes a connection of what a browser has brought, if the caller who asked for it shows that browser's code.
+    pub async fn confirm(&self, tenant: &str, name: &str, asker: &Caller, code: &str) -> Result<(), ConnectError> {
+        let unconfirmed = match self.confirmations.confirm(tenant, name, &asker.subject, code) {
+            Ok(unconfirmed) => unconfirmed,
+            Err(NotConfirmed::Nothing) => return Err(ConnectError::NothingToConfirm(name.to_owned())),
+            Err(NotConfirmed::Wrong { left }) => return Err(ConnectError::WrongCode { left }),
+            Err(NotConfirmed::Exhausted(unconfirmed)) => {
+                self.give_back(vec![*unconfirmed]);
+                return Err(ConnectError::TooManyCodes);
+            }
+        };
+        let provider = self.known(tenant, name).map(|known| known.provider);
+        let kept = match provider {
+            Ok(provider) => {
+                let (tokens, subject) = (unconfirmed.tokens.clone(), &unconfirmed.want.subject);
+                let kept = self.keeper(tenant).keep(tenant, name, &provider, tokens, subject).await;
+                kept.map_err(ConnectError::Flow)
+            }
+            Err(error) => Err(error),
+        };
+        if kept.is_err() {
+            self.give_back(vec![unconfirmed]);
+        }
+        kept
+    }
+
+    /// The person at the browser does not want what it has brought. Whether there was something.
+    fn cancel(&self, cookie: &str) -> bool {
+        let brought = self.confirmations.cancel(cookie);
+        let any = !brought.is_empty();
+        self.give_back(brought);
+        any
+    }
+
+    /// Gives back what nobody has confirmed in time.
+    pub fn give_back_expired(&self) {
+        self.give_back(self.confirmations.expired());
+    }
+
+    /// Gives back what waits for a provider that is about to be removed.
+    pub fn leave(&self, tenant: &str, name: &str) {
+        self.give_back(self.confirmations.of(tenant, Some(name)));
+    }
+
+    /// The host ends: gives back all that nobody has confirmed, as far as providers answer.
+    pub async fn end(&self) {
+        let brought = self.confirmations.all().into_iter().map(|unconfirmed| {
+            let keeper = self.keeper(&unconfirmed.want.tenant);
+            async move { give_back(&keeper, &unconfirmed).await }
+        });
+        futures_util::future::join_all(brought.collect::<Vec<_>>()).await;
+    }
+
+    fn give_back(&self, brought: Vec<Unconfirmed>) {
+        for unconfirmed in brought {
+            let keeper = self.keeper(&unconfirmed.want.tenant);
+            tokio::spawn(async move { give_back(&keeper, &unconfirmed).await });
+        }
     }
 
     /// Removes the connections of one tenant, or of all, that are `unwanted`, by their owner: at their providers too where
@@ -213,11 +331,13 @@ impl Connect {
 
     /// Removes the connections of a key that is revoked.
     pub async fn remove_of_key(&self, id: &str) {
+        self.give_back(self.confirmations.of_asker(id));
         self.remove_all(None, |owner| owner == Some(id)).await;
     }
 
     /// Removes all connections of a tenant that is about to be deleted.
     pub async fn remove_of_tenant(&self, tenant: &str) {
+        self.give_back(self.confirmations.of(tenant, None));
         self.remove_all(Some(tenant), |_| true).await;
     }
 
@@ -243,4 +363,12 @@ fn is_alive(directory: &Directory, owner: &str) -> bool {
     let now = registry::now();
     !owner.starts_with(KEY)
         || directory.keys.values().any(|key| key.id == owner && key.expires_at.is_none_or(|at| at > now))
+}
+
+async fn give_back(keeper: &TenantKeeper, unconfirmed: &Unconfirmed) {
+    let Unconfirmed { want, tokens, known, .. } = unconfirmed;
+    if let Err(error) = keeper.give_back(&known.provider, tokens, known.secret.as_ref()).await {
+        let Want { tenant, provider, .. } = want;
+        tracing::warn!(tenant, provider, %error, "a token that was not confirmed could not be revoked");
+    }
 }

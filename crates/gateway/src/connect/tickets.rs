@@ -5,17 +5,25 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Of one tenant at once, and of all.
-const MOST_OF_A_TENANT: usize = 100;
+/// Of one caller at once, of one tenant, and of all.
+const MOST_OF_A_CALLER: usize = 10;
+const MOST_OF_A_TENANT: usize = 1000;
 const MOST: usize = 10_000;
-const LIFE: Duration = Duration::from_secs(PENDING_SECONDS);
+pub const LIFE: Duration = Duration::from_secs(PENDING_SECONDS);
 
 /// Who wants to be connected to what.
 #[derive(Clone)]
 pub struct Want {
     pub tenant: String,
     pub provider: String,
+    /// Whose connection it will be; empty for one that all callers of the tenant share.
     pub subject: String,
+    /// The caller who asked, and who alone may confirm.
+    pub asker: String,
+    /// The same caller in words for people.
+    pub who: String,
+    /// The server whose call wants it, if a call did.
+    pub server: Option<String>,
 }
 
 /// Somebody is at the provider's.
@@ -32,10 +40,10 @@ enum Stage {
 }
 
 impl Stage {
-    fn tenant(&self) -> &str {
+    fn want(&self) -> &Want {
         match self {
-            Stage::Issued(want) => &want.tenant,
-            Stage::Begun(flow) => &flow.want.tenant,
+            Stage::Issued(want) => want,
+            Stage::Begun(flow) => &flow.want,
         }
     }
 }
@@ -50,14 +58,16 @@ impl Tickets {
         open
     }
 
-    /// The oldest of a tenant's makes room for its newest.
+    /// The oldest of a caller's makes room for its newest. One caller never takes another's place.
     fn put(&self, key: String, stage: Stage) -> Option<()> {
         let mut open = self.lock();
-        let own = open.iter().filter(|(_, (_, other))| other.tenant() == stage.tenant());
-        let (count, oldest) =
-            (own.clone().count(), own.min_by_key(|(_, (since, _))| *since).map(|(key, _)| key.clone()));
-        if count >= MOST_OF_A_TENANT {
-            oldest.map(|key| open.remove(&key));
+        let Want { tenant, asker, .. } = stage.want();
+        let of_tenant = open.iter().filter(|(_, (_, other))| other.want().tenant == *tenant);
+        let own = of_tenant.clone().filter(|(_, (_, other))| other.want().asker == *asker);
+        let oldest = own.clone().min_by_key(|(_, (since, _))| *since).map(|(key, _)| key.clone());
+        let full = of_tenant.count() >= MOST_OF_A_TENANT;
+        if own.count() >= MOST_OF_A_CALLER || full {
+            open.remove(&oldest?);
         }
         if open.len() >= MOST {
             return None;
@@ -102,7 +112,7 @@ impl Tickets {
     }
 }
 
-fn random() -> Option<String> {
+pub fn random() -> Option<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).ok()?;
     Some(hex::encode(bytes))

@@ -11,6 +11,8 @@ pub use connections::{ConnectionPlace, Connections};
 
 use authority::{Authority, Host, Origin, Scheme};
 use http::{HeaderMap, StatusCode, Uri, header};
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 use thiserror::Error;
 
 /// Longer than any name of the DNS with a port.
@@ -127,7 +129,10 @@ impl Guard {
                 return Err(GuardRefusal::UnknownOrigin);
             }
         }
-        if uri.query().is_some_and(has_key) { Err(GuardRefusal::KeyInUrl) } else { Ok(()) }
+        if uri.path_and_query().is_some_and(|target| has_key(target.as_str())) {
+            return Err(GuardRefusal::KeyInUrl);
+        }
+        Ok(())
     }
 
     /// An address cannot be rebound, only a name can.
@@ -173,11 +178,31 @@ fn host(headers: &HeaderMap, uri: &Uri) -> Result<Authority, GuardRefusal> {
     }
 }
 
-/// RFC 6750 knows tokens in the query, and advises against them; keys of this host are known by their form.
-fn has_key(query: &str) -> bool {
+/// As often a URL is decoded. What is still encoded then was wrapped up on purpose.
+const MOST_DECODING: usize = 4;
+
+/// RFC 6750 knows tokens in the query, and advises against them; keys of this host are known by their form. Both count
+/// however they are percent-encoded: whoever keeps the URL may decode it.
+fn has_key(target: &str) -> bool {
     let is_key = |text: &str| registry::Role::ALL.iter().any(|role| text.contains(&format!("bh_{role}_")));
-    query.split('&').any(|pair| pair.split('=').next() == Some("access_token"))
-        || query.contains("bh_") && is_key(query)
+    let mut target = Cow::Borrowed(target);
+    for _ in 0..MOST_DECODING {
+        let query = target.split_once('?').map(|(_, query)| query).unwrap_or_default();
+        if query.split('&').any(|pair| pair.split('=').next() == Some("access_token"))
+            || target.contains("bh_") && is_key(&target)
+        {
+            return true;
+        }
+        if !target.contains('%') {
+            return false;
+        }
+        let decoded = percent_decode_str(&target).decode_utf8_lossy().into_owned();
+        if decoded == target {
+            return false;
+        }
+        target = Cow::Owned(decoded);
+    }
+    true
 }
 
 #[cfg(test)]

@@ -152,10 +152,26 @@ fn a_key_in_a_url_is_refused() {
         "/x?access_token",
         "/x?key=bh_call_abc",
         "/x?bh_operator_abc",
+        "/x/bh_call_abc/mcp",
+        "/x?key=%62h_call_abc",
+        "/x?key=bh%5Fcall%5Fabc",
+        "/x?key=%2562%68_call_abc",
+        "/x/bh%5fadmin%5fabc",
+        "/x?access%5Ftoken=y",
+        "/x?a=%25252525252562h_call_abc",
     ] {
         assert_eq!(check(uri), Err(GuardRefusal::KeyInUrl), "{uri}");
     }
-    for uri in ["/acme/mcp", "/x?tail=5&follow=true", "/x?no_access_token=1", "/x?q=bh_x", "/x?"] {
+    for uri in [
+        "/acme/mcp",
+        "/x?tail=5&follow=true",
+        "/x?no_access_token=1",
+        "/x?q=bh_x",
+        "/x?",
+        "/x?q=100%25",
+        "/x?q=%zz%",
+        "/x?q=%2525",
+    ] {
         assert_eq!(check(uri), Ok(()), "{uri}");
     }
 }

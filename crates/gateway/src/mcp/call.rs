@@ -4,6 +4,7 @@ use super::credentials::Wanted;
 use super::line::{Asked, CallHost, Line, Rounds};
 use super::offer::Offer;
 use super::result;
+use super::sound;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::held::Hold;
@@ -120,7 +121,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         strayed: OnceLock::new(),
         caller: job.caller.clone(),
         wanted,
-        link: OnceLock::new(),
+        advice: OnceLock::new(),
         refusals: OnceLock::new(),
     });
     let mut account = Account { app, job: &job, host: &host, call: &call, start: Instant::now(), trace: Some(trace) };
@@ -140,6 +141,7 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
     {
         app.quarantine(&job.offer.record, &failure.message);
     }
+    let outcome = outcome.and_then(sound::sound);
     let promised = job.offer.surface.tool(&job.name).filter(|_| job.method == Method::Tool);
     let outcome = match (outcome, promised) {
         (Ok(value), Some(tool)) => match result::misfit(app, &job, tool, &value).await {
@@ -149,12 +151,12 @@ pub async fn run(app: &Arc<App>, mut job: Job, line: Line) -> Done {
         (outcome, _) => outcome,
     };
     // For the client alone: the code inside never has the link.
-    let outcome = match (outcome, host.link.get()) {
-        (Err(failure), Some(link)) if failure.code == Code::ToolError => {
-            Err(Failure::new(failure.code, format!("{link}\n{}", failure.message)))
+    let outcome = match (outcome, host.advice.get()) {
+        (Err(failure), Some(advice)) if failure.code == Code::ToolError => {
+            Err(Failure::new(failure.code, format!("{advice}\n{}", failure.message)))
         }
         // A program tells of its troubles in its result.
-        (Ok(_), Some(link)) if is_program(&job) => Err(Failure::new(Code::ToolError, link.clone())),
+        (Ok(_), Some(advice)) if is_program(&job) => Err(Failure::new(Code::ToolError, advice.clone())),
         (outcome, _) => outcome,
     };
     let said = outcome.as_ref().map_or_else(|failure| failure.code.as_str(), |_| "ok");

@@ -147,6 +147,12 @@ impl Desk {
         }
     }
 
+    /// The one offer here, for a caller whose scope has more of it than tools.
+    pub async fn rest(&self) -> Result<Option<Arc<Offer>>, RpcError> {
+        let offer = self.offer().await?;
+        Ok(offer.filter(|offer| self.caller.may_use_rest(&offer.record.server)))
+    }
+
     pub async fn server_info(&self) -> Result<Value, RpcError> {
         Ok(match self.offer().await? {
             Some(offer) => offer.server_info.clone(),
@@ -167,13 +173,14 @@ impl Desk {
         if !surface.tools.is_empty() {
             capabilities.insert("tools".to_owned(), json!({ "listChanged": true }));
         }
-        if !(surface.resources.is_empty() && surface.templates.is_empty()) {
+        let rest = self.caller.may_use_rest(&offer.record.server);
+        if rest && !(surface.resources.is_empty() && surface.templates.is_empty()) {
             capabilities.insert("resources".to_owned(), json!({ "listChanged": true, "subscribe": true }));
         }
-        if !surface.prompts.is_empty() {
+        if rest && !surface.prompts.is_empty() {
             capabilities.insert("prompts".to_owned(), json!({ "listChanged": true }));
         }
-        if surface.completions {
+        if rest && surface.completions {
             capabilities.insert("completions".to_owned(), json!({}));
         }
         if era == Era::Modern && surface.tools.iter().any(|tool| tool.task != TaskSupport::Forbidden) {
@@ -189,7 +196,8 @@ impl Desk {
     pub async fn list(&self, era: Era, method: &str, params: Option<&RawValue>) -> Result<Vec<u8>, RpcError> {
         let params: CursorParams<'_> = self.params(params).await?;
         let offers = self.offers().await?;
-        let surfaces = offers.iter().map(|offer| &offer.surface);
+        let open = offers.iter().filter(|offer| self.caller.may_use_rest(&offer.record.server));
+        let surfaces = open.map(|offer| &offer.surface);
         let only_here = matches!(self.place, Place::Server(_));
         let (key, entries): (&str, Vec<&RawValue>) = match method {
             "tools/list" => ("tools", self.list_tools(&offers).await),
@@ -408,7 +416,8 @@ impl Desk {
         ticket: Ticket,
     ) -> Result<Prepared, RpcError> {
         let params: UriParams<'_> = self.params(params).await?;
-        let offer = self.offer().await?.ok_or_else(|| RpcError::method_not_found("resources/read"))?;
+        self.offer().await?.ok_or_else(|| RpcError::method_not_found("resources/read"))?;
+        let offer = self.rest().await?.ok_or_else(|| unknown_resource(era, &params.uri))?;
         if !offer.surface.has_resource(&params.uri) || params.uri.len() > 8192 {
             return Err(unknown_resource(era, &params.uri));
         }
@@ -418,11 +427,11 @@ impl Desk {
 
     async fn prepare_prompt(&self, params: Option<&RawValue>, ticket: Ticket) -> Result<Prepared, RpcError> {
         let params: ToolParams<'_> = self.params(params).await?;
-        let offer = self.offer().await?.ok_or_else(|| RpcError::method_not_found("prompts/get"))?;
+        self.offer().await?.ok_or_else(|| RpcError::method_not_found("prompts/get"))?;
         let shown: String = params.name.chars().take(128).collect();
-        let Some(prompt) = offer.surface.prompt(&params.name) else {
-            return Err(RpcError::invalid_params(format!("there is no prompt `{shown}`")));
-        };
+        let unknown = || RpcError::invalid_params(format!("there is no prompt `{shown}`"));
+        let offer = self.rest().await?.ok_or_else(unknown)?;
+        let prompt = offer.surface.prompt(&params.name).ok_or_else(unknown)?;
         let input = params.arguments.map_or("{}", RawValue::get);
         check_arguments(input.as_bytes(), offer.sandboxed.permit.limits())
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
@@ -447,7 +456,7 @@ impl Desk {
             #[serde(borrow)]
             context: Option<&'a RawValue>,
         }
-        let offer = self.offer().await?.filter(|offer| offer.surface.completions);
+        let offer = self.rest().await?.filter(|offer| offer.surface.completions);
         let offer = offer.ok_or_else(|| RpcError::method_not_found("completion/complete"))?;
         let given: Params<'_> = self.params(params).await?;
         let input = json!({ "ref": given.r#ref, "argument": given.argument, "context": given.context }).to_string();

@@ -276,7 +276,7 @@ async fn subscription(
     }
     let params: Params<'_> = envelope::params(params)?;
     let session = speaker.session.as_ref().ok_or_else(needs_session)?;
-    let offer = desk.offer().await?;
+    let offer = desk.rest().await?;
     if !on {
         session.unsubscribe(&params.uri);
     } else if !offer.is_some_and(|offer| offer.surface.has_resource(&params.uri)) || params.uri.len() > 4096 {
@@ -521,6 +521,8 @@ impl Listening {
             Place::Everything => news.what == What::Tools && self.desk.caller.may_use_server(&news.server),
         };
         let wanted = match &news.what {
+            What::Tools => true,
+            _ if !self.desk.caller.may_use_rest(&news.server) => false,
             What::Resource(uri) => self.session.is_subscribed(uri),
             _ => true,
         };

@@ -3,11 +3,11 @@
 use super::credentials::Wanted;
 use super::hub::What;
 use super::offer::Offer;
+use super::question;
 use super::session::Session;
 use super::tasks::{Taken, Task};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::connect::ConnectError;
 use egress::Visit;
 use egress::proxy::{self, Notice};
 use sandbox::{Code, Failure, Future, Host, HostCall, HostRefusal, HostReply, LogLine, Stream};
@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
 /// Severities as MCP has them, least first.
@@ -74,6 +73,13 @@ pub struct Client {
 impl Client {
     fn can(&self, capability: &str) -> bool {
         self.capabilities.get(capability).is_some_and(Value::is_object)
+    }
+
+    /// Whether it shows questions of this mode, `form` or `url`. One that names no mode shows forms.
+    pub fn elicits(&self, mode: &str) -> bool {
+        let Some(Value::Object(modes)) = self.capabilities.get("elicitation") else { return false };
+        let named = |mode: &str| modes.get(mode).is_some_and(Value::is_object);
+        named(mode) || mode == "form" && !named("url")
     }
 }
 
@@ -176,8 +182,8 @@ pub struct CallHost {
     pub caller: Arc<Caller>,
     /// The provider that a request could not go on without.
     pub wanted: Arc<Wanted>,
-    /// By which the caller could be connected, where the client cannot show it otherwise. Never for the code inside.
-    pub link: OnceLock<String>,
+    /// How the caller could be connected, where the client cannot be asked. Never for the code inside.
+    pub advice: OnceLock<String>,
     /// Connections that were refused so far, if any was made.
     pub refusals: OnceLock<Arc<AtomicUsize>>,
 }
@@ -212,20 +218,24 @@ impl CallHost {
             }
             return Err(refusal("client_cannot", &format!("the client does not have {capability}")));
         }
-        let answers = match &self.line.asking {
-            Asking::Rounds(rounds) => ask_in_rounds(rounds, asks).await,
-            Asking::Task(task) => ask_in_task(task, asks).await?,
-            Asking::Session(session) => self.ask_in_session(session, asks).await?,
-            Asking::Nobody => return Err(refusal("client_cannot", "the client has no way to be asked")),
-        };
+        let origin = format!("{}/{}", self.offer.record.tenant, self.offer.record.server);
+        let checked = asks.into_iter().map(|ask| question::checked(ask, &self.line.client, &origin));
+        let asks = checked.collect::<Result<Vec<_>, _>>()?;
+        let answers = self.put(asks).await?;
         Ok(HostReply { meta: json!({ "answers": answers }).to_string(), body: bytes::Bytes::new() })
     }
 
-    async fn ask_in_session(
-        &self,
-        session: &Arc<Session>,
-        asks: Vec<Asked>,
-    ) -> Result<BTreeMap<String, Box<RawValue>>, HostRefusal> {
+    /// Puts questions to the client that may be asked.
+    pub async fn put(&self, asks: Vec<Asked>) -> Result<Answers, HostRefusal> {
+        match &self.line.asking {
+            Asking::Rounds(rounds) => Ok(ask_in_rounds(rounds, asks).await),
+            Asking::Task(task) => ask_in_task(task, asks).await,
+            Asking::Session(session) => self.ask_in_session(session, asks).await,
+            Asking::Nobody => Err(refusal("client_cannot", "the client has no way to be asked")),
+        }
+    }
+
+    async fn ask_in_session(&self, session: &Arc<Session>, asks: Vec<Asked>) -> Result<Answers, HostRefusal> {
         let mut waiting = Vec::new();
         for ask in asks {
             let (id, answer) = session.expect_answer().ok_or_else(|| refusal("busy", "too many questions are open"))?;
@@ -279,45 +289,6 @@ impl CallHost {
         }
         let reply = reply.map(|reply| HostReply { meta: reply.meta, body: reply.body });
         reply.map_err(|denied| refusal(denied.code.as_str(), &denied.message))
-    }
-
-    /// Returns when the caller is connected. How long that may take, the limits of the call say.
-    pub async fn connect(&self, provider: &str) -> Result<(), HostRefusal> {
-        const LOOK: Duration = Duration::from_millis(300);
-        let missing = || refusal("egress_secret", &format!("the caller is not connected to `{provider}`"));
-        let failed = |error: ConnectError| refusal("egress_secret", &error.to_string());
-        let (tenant, subject) = (&self.offer.record.tenant, &self.caller.subject);
-        if self.app.connect.is_shared(tenant, provider).map_err(failed)? {
-            // Nobody's but an admin's to make.
-            return Err(refusal("egress_secret", &format!("the tenant is not connected to `{provider}`")));
-        }
-        let ticket = self.app.connect.ticket(tenant, provider, subject).map_err(failed)?;
-        let url = self.app.connect_url(&ticket);
-        let able = self.line.client.capabilities.get("elicitation").and_then(|able| able.get("url"));
-        if !able.is_some_and(Value::is_object) || matches!(self.line.asking, Asking::Nobody) {
-            // Whoever comes second has the same to say.
-            let _ = self.link.set(format!("`{provider}` needs to be connected first: open {url}"));
-            return Err(missing());
-        }
-        let params = json!({
-            "mode": "url",
-            "message": format!("`{}` uses your account at `{provider}`, which is not connected yet", self.offer.record.server),
-            "url": url,
-            "elicitationId": ticket,
-        });
-        let key = format!("connect/{provider}");
-        let asks = json!({ "asks": [{ "key": key, "method": "elicitation/create", "params": params }] });
-        let answers: Value = serde_json::from_str(&self.ask(&asks.to_string()).await?.meta).unwrap_or_default();
-        if answers["answers"][&key]["action"] != "accept" {
-            return Err(missing());
-        }
-        loop {
-            match self.app.connect.token(tenant, provider, subject).await {
-                Ok(_) => return Ok(()),
-                Err(ConnectError::NotConnected(_)) => tokio::time::sleep(LOOK).await,
-                Err(error) => return Err(failed(error)),
-            }
-        }
     }
 
     fn client(&self) -> HostReply {
@@ -399,7 +370,7 @@ impl Host for CallHost {
     }
 }
 
-type Answers = BTreeMap<String, Box<RawValue>>;
+pub type Answers = BTreeMap<String, Box<RawValue>>;
 
 /// Gives what is known, or ends the call.
 async fn ask_in_rounds(rounds: &Rounds, asks: Vec<Asked>) -> Answers {
@@ -438,6 +409,6 @@ fn known(rounds: &Rounds, asks: Vec<Asked>) -> (Answers, Vec<Asked>) {
     (answers.collect(), wanted)
 }
 
-fn refusal(code: &str, message: &str) -> HostRefusal {
+pub fn refusal(code: &str, message: &str) -> HostRefusal {
     HostRefusal { code: code.to_owned(), message: message.to_owned() }
 }

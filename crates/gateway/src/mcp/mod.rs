@@ -1,6 +1,7 @@
 //! MCP over HTTP, both eras at one endpoint: which one a request belongs to is decided by the request.
 
 mod call;
+mod connecting;
 pub mod credentials;
 mod desk;
 mod envelope;
@@ -11,9 +12,11 @@ mod legacy;
 mod line;
 mod modern;
 pub mod offer;
+mod question;
 mod result;
 pub(crate) mod schema;
 pub mod session;
+mod sound;
 mod sse;
 pub mod state;
 pub mod surface;

@@ -561,7 +561,8 @@ impl Listening {
             Place::Server(server) => server.name == news.server,
             Place::Everything => news.what == What::Tools && self.desk.caller.may_use_server(&news.server),
         };
-        here && self.filter.wants(&news.what) && self.still_valid()
+        let open = news.what == What::Tools || self.desk.caller.may_use_rest(&news.server);
+        here && open && self.filter.wants(&news.what) && self.still_valid()
     }
 
     fn message(&self, what: &What) -> Bytes {

@@ -43,8 +43,7 @@ impl Serialize for Meta<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (key, value) in &self.own {
-            // What the host says of a call is said by the host alone.
-            if !key.starts_with("bulkhead/") && !key.starts_with("io.modelcontextprotocol/") {
+            if !is_hosts_own(key) {
                 map.serialize_entry(key, value)?;
             }
         }
@@ -60,6 +59,14 @@ impl Serialize for Meta<'_> {
         }
         map.end()
     }
+}
+
+/// Whether a key of `_meta` is one by which the host speaks of a call, or looks like one to people or to careless programs.
+fn is_hosts_own(key: &str) -> bool {
+    let plain = |c: &char| !bundle::is_hidden(*c) && !c.is_whitespace();
+    let seen: String = key.chars().filter(plain).flat_map(char::to_lowercase).collect();
+    let prefix = seen.split(['/', '\\', '\u{2044}', '\u{2215}', '\u{29f8}', '\u{ff0f}']).next().unwrap_or_default();
+    matches!(prefix.trim_matches(|c: char| !c.is_alphanumeric()), "bulkhead" | "io.modelcontextprotocol")
 }
 
 #[derive(Serialize)]
@@ -375,6 +382,28 @@ mod tests {
     fn given(json: &str) -> bool {
         let raw = RawValue::from_string(json.to_owned()).unwrap();
         Given::read(&raw).is_some()
+    }
+
+    #[test]
+    fn what_the_host_says_of_a_call_it_says_alone() {
+        for own in [
+            "bulkhead/receipt",
+            "Bulkhead/receipt",
+            "BULKHEAD/RECEIPT",
+            " bulkhead/receipt",
+            "bulk\u{200b}head/receipt",
+            "bulkhead\u{2044}receipt",
+            ".bulkhead/receipt",
+            "bulkhead",
+            "IO.ModelContextProtocol/serverInfo",
+            "io.modelcontextprotocol /serverInfo",
+        ] {
+            assert!(is_hosts_own(own), "{own}");
+        }
+        for theirs in ["receipt", "example.com/bulkhead", "bulkheads/receipt", "io.modelcontextprotocol.example/x", ""]
+        {
+            assert!(!is_hosts_own(theirs), "{theirs}");
+        }
     }
 
     #[test]

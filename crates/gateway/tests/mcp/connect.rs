@@ -4,7 +4,7 @@
 mod provider;
 
 use crate::egress::{call, text};
-use crate::host::{Client, Tenant, host_actor, pools, start_with, tenant_at, test};
+use crate::host::{Client, Got, Tenant, data, host_actor, pools, start_with, tenant_at, test};
 use egress::{Dev, Door, Settings as DoorSettings};
 use gateway::{Egress, Running, Settings};
 use policy::Boundary;
@@ -74,13 +74,20 @@ fn admin_key(expires_at: Option<u64>) -> registry::NewKey {
 }
 
 const CAN: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The host's question that has the link.
+const OPEN: &str = "bulkhead/connect/hub";
+
+/// A client that shows links and forms.
+fn able() -> Value {
+    json!({ CAN: { "elicitation": { "url": {}, "form": {} } } })
+}
 
 /// What a modern client is told to show.
 async fn link(client: &Client, stage: &Stage) -> (String, Value) {
-    let able = json!({ CAN: { "elicitation": { "url": {} } } });
-    let asked = client.modern_with("tools/call", json!({ "name": "whoami", "arguments": stage.whoami() }), able).await;
+    let asked =
+        client.modern_with("tools/call", json!({ "name": "whoami", "arguments": stage.whoami() }), able()).await;
     assert_eq!(asked.result()["resultType"], "input_required", "{asked:?}");
-    let question = &asked.result()["inputRequests"]["connect/hub"];
+    let question = &asked.result()["inputRequests"][OPEN];
     assert_eq!(question["params"]["mode"], "url", "{question}");
     (question["params"]["url"].as_str().unwrap().to_owned(), asked.result()["requestState"].clone())
 }
@@ -116,34 +123,233 @@ async fn come_back(back: &str, cookie: &str) -> (u16, String) {
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
+/// Opens the link, agrees, and gives the code that the browser shows.
+async fn consent(link: &str, user: &str) -> String {
+    let (back, cookie) = agree(link, user).await;
+    let (status, page) = come_back(&back, &cookie).await;
+    assert_eq!(status, 200, "{page}");
+    code_in(&page)
+}
+
+fn code_in(page: &str) -> String {
+    let (_, rest) = page.split_once("id=\"code\">").unwrap_or_else(|| panic!("{page}"));
+    let code = rest.split('<').next().unwrap().to_owned();
+    assert_eq!(code.len(), 9, "{code}");
+    code
+}
+
+/// A code that is surely another one.
+fn wrong(code: &str) -> String {
+    if code.starts_with('B') { code.replacen('B', "C", 1) } else { format!("B{}", &code[1..]) }
+}
+
+impl Stage {
+    /// Shows a code over the admin API, with the key of this client.
+    async fn confirm(&self, client: &Client, code: &str) -> (u16, Value) {
+        let path = format!("{}/admin/v1/tenants/acme/providers/hub/confirm", self.tenant.base);
+        let key = client.headers["authorization"].clone();
+        let body = json!({ "code": code }).to_string();
+        let sent = client.http.post(path).header("authorization", key).header("content-type", "application/json");
+        let answer = sent.body(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// The host tells the provider in the background.
+    async fn given_back(&self, times: usize) {
+        while self.provider.asked("revoke") < times {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(self.provider.asked("revoke"), times);
+    }
+}
+
 #[test]
 fn everybody_uses_their_own_connection_and_nobody_elses() {
     test(async {
         let stage = stage("user").await;
         let (ann, bob) = (stage.somebody(), stage.somebody());
         let (to_open, state) = link(&ann, &stage).await;
-        let (back, cookie) = agree(&to_open, "ann").await;
-        assert_eq!(come_back(&back, &cookie).await.0, 200);
-        // The client goes on where it was asked.
-        let able = json!({ CAN: { "elicitation": { "url": {} } } });
+        let code = consent(&to_open, "ann").await;
+        // The client goes on where it was asked, and is asked for the code.
         let answer = json!({ "name": "whoami", "arguments": stage.whoami(), "requestState": state,
-            "inputResponses": { "connect/hub": { "action": "accept" } } });
-        let got = ann.modern_with("tools/call", answer, able).await;
+            "inputResponses": { OPEN: { "action": "accept" } } });
+        let asked = ann.modern_with("tools/call", answer, able()).await;
+        let (key, state) = code_question(&asked);
+        let answer = |key: &str, state: &Value, code: &str| {
+            json!({ "name": "whoami", "arguments": stage.whoami(), "requestState": state,
+                "inputResponses": { key: { "action": "accept", "content": { "code": code } } } })
+        };
+        // A typing error is asked for again, by another name.
+        let asked = ann.modern_with("tools/call", answer(&key, &state, &wrong(&code)), able()).await;
+        let (again, state) = code_question(&asked);
+        assert_ne!(key, again);
+        let got = ann.modern_with("tools/call", answer(&again, &state, &code.to_lowercase()), able()).await;
         assert_eq!(text(&got), "ann");
         let no = json!({ "name": "whoami", "arguments": stage.whoami(), "requestState": link(&bob, &stage).await.1,
-            "inputResponses": { "connect/hub": { "action": "decline" } } });
-        let able = json!({ CAN: { "elicitation": { "url": {} } } });
-        let declined = bob.modern_with("tools/call", no, able).await;
+            "inputResponses": { OPEN: { "action": "decline" } } });
+        let declined = bob.modern_with("tools/call", no, able()).await;
         assert_eq!(declined.result()["isError"], true, "{declined:?}");
         assert_eq!(got.result()["_meta"]["bulkhead/receipt"]["credentials"], json!(["HUB"]));
         // Ann is connected, and Bob is not.
         let (to_open, _) = link(&bob, &stage).await;
-        let (back, cookie) = agree(&to_open, "bob").await;
-        assert_eq!(come_back(&back, &cookie).await.0, 200);
+        let code = consent(&to_open, "bob").await;
+        assert_eq!(stage.confirm(&bob, &code).await, (200, json!({ "connected": "hub" })));
         for _ in 0..3 {
             let (one, other) = tokio::join!(call(&ann, "whoami", stage.whoami()), call(&bob, "whoami", stage.whoami()));
             assert_eq!((text(&one), text(&other)), ("ann".to_owned(), "bob".to_owned()));
         }
+        stage.host.shutdown().await;
+    });
+}
+
+/// The name of the host's question for the code, and the state to go on with.
+fn code_question(asked: &Got) -> (String, Value) {
+    assert_eq!(asked.result()["resultType"], "input_required", "{asked:?}");
+    let (key, question) = asked.result()["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert!(key.starts_with("bulkhead/connect/hub/code/"), "{key}");
+    assert!(question["params"]["message"].as_str().unwrap().starts_with("[bulkhead] "), "{question}");
+    assert_eq!(question["params"]["mode"], "form");
+    (key.clone(), asked.result()["requestState"].clone())
+}
+
+/// A client of the older protocol is asked for the code while its call waits.
+#[test]
+fn a_session_is_asked_for_the_code_on_the_stream_of_its_call() {
+    test(async {
+        let stage = stage("user").await;
+        let mut ann = stage.somebody();
+        ann.begin("2025-11-25", json!({ "elicitation": { "form": {}, "url": {} } })).await;
+        let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call",
+            "params": { "name": "whoami", "arguments": stage.whoami() } });
+        let sent = ann.http.post(&ann.url).headers(ann.headers.clone()).header("content-type", "application/json");
+        let mut response = sent.body(call.to_string()).send().await.unwrap();
+        let (mut heard, mut answered, mut code) = (String::new(), 0, String::new());
+        while let Some(chunk) = response.chunk().await.unwrap() {
+            heard.push_str(std::str::from_utf8(&chunk).unwrap());
+            let messages = heard.split("\n\n").filter_map(|event| serde_json::from_str::<Value>(data(event)?).ok());
+            let questions = messages.filter(|message| message["method"] == "elicitation/create").collect::<Vec<_>>();
+            for question in &questions[answered..] {
+                let content = match question["params"]["mode"].as_str().unwrap() {
+                    "url" => {
+                        code = consent(question["params"]["url"].as_str().unwrap(), "ann").await;
+                        json!({ "action": "accept" })
+                    }
+                    _ => json!({ "action": "accept", "content": { "code": code } }),
+                };
+                let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": content });
+                assert_eq!(ann.json(answer).await.status, 202);
+            }
+            answered = questions.len();
+        }
+        assert_eq!(answered, 2, "{heard}");
+        assert!(heard.contains("\"text\":\"ann\""), "{heard}");
+        stage.host.shutdown().await;
+    });
+}
+
+/// The attack: a caller has a link made for themselves and sends it to somebody who is signed in at the provider.
+#[test]
+fn a_link_that_somebody_else_agreed_to_gives_its_caller_nothing() {
+    test(async {
+        let stage = stage("user").await;
+        let (attacker, victim) = (stage.somebody(), stage.somebody());
+        let (to_open, state) = link(&attacker, &stage).await;
+        let code = consent(&to_open, "victim").await;
+        // Nothing of what the attacker has makes it theirs: not the call, not the link, not the victim's code in other hands.
+        let retry = json!({ "name": "whoami", "arguments": stage.whoami(), "requestState": state,
+            "inputResponses": { OPEN: { "action": "accept" } } });
+        code_question(&attacker.modern_with("tools/call", retry, able()).await);
+        let got = call(&attacker, "whoami", stage.whoami()).await;
+        assert!(got.result()["isError"] == true && text(&got).contains("--code CODE"), "{got:?}");
+        let refused = |(status, body): (u16, Value)| (status, body["error"]["code"].as_str().unwrap().to_owned());
+        assert_eq!(refused(stage.confirm(&victim, &code).await), (422, "nothing_to_confirm".to_owned()));
+        assert!(stage.host.app.registry().connections("acme").unwrap().is_empty());
+        // Guesses are few. Then the token is given back, and not even the right code helps.
+        for left in [4, 3, 2, 1] {
+            let (status, body) = stage.confirm(&attacker, &wrong(&code)).await;
+            assert_eq!((status, &body["error"]["code"]), (422, &json!("wrong_code")));
+            assert!(body["error"]["message"].as_str().unwrap().contains(&format!("{left} more")), "{body}");
+        }
+        assert_eq!(stage.provider.asked("revoke"), 0);
+        assert_eq!(refused(stage.confirm(&attacker, &wrong(&code)).await), (422, "too_many_codes".to_owned()));
+        assert_eq!(refused(stage.confirm(&attacker, &code).await), (422, "nothing_to_confirm".to_owned()));
+        stage.given_back(1).await;
+        assert!(stage.host.app.registry().connections("acme").unwrap().is_empty());
+
+        // Whoever is surprised by the page cancels.
+        let (to_open, _) = link(&attacker, &stage).await;
+        let (back, cookie) = agree(&to_open, "victim").await;
+        let (_, page) = come_back(&back, &cookie).await;
+        let cancel = |cookie: &str| {
+            let path = format!("{}/connect/cancel", stage.tenant.base);
+            browser().post(path).header("cookie", cookie.to_owned()).send()
+        };
+        assert_eq!(cancel("bulkhead_connect=0000").await.unwrap().status(), 404);
+        assert_eq!(cancel(&cookie).await.unwrap().status(), 200);
+        assert_eq!(cancel(&cookie).await.unwrap().status(), 404);
+        assert_eq!(refused(stage.confirm(&attacker, &code_in(&page)).await), (422, "nothing_to_confirm".to_owned()));
+        stage.given_back(2).await;
+
+        // What waits when its provider is removed, or the host ends, is given back as well.
+        let (to_open, _) = link(&attacker, &stage).await;
+        consent(&to_open, "victim").await;
+        let provider = stage.provider.clone();
+        stage.host.shutdown().await;
+        assert_eq!(provider.asked("revoke"), 3);
+    });
+}
+
+#[test]
+fn the_pages_say_who_asks_for_what() {
+    test(async {
+        let stage = stage("user").await;
+        let mut ann = stage.tenant.at("s");
+        let key = stage.tenant.key_with(Scope::default());
+        ann.set("authorization", &format!("Bearer {key}"));
+        let (to_open, _) = link(&ann, &stage).await;
+        let page = browser().get(&to_open).send().await.unwrap();
+        let rules = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(rules.contains("default-src 'none'") && !rules.contains("unsafe"), "{rules}");
+        let page = page.text().await.unwrap();
+        let id = stage.host.app.registry().keys(Some("acme"), None, 1, |key| key.name == "scoped").unwrap().unwrap();
+        for said in
+            ["the key “scoped”", &id[0].id, "acme", "hub (127.0.0.1)", "read", "<dd>s</dd>", "asked for this yourself"]
+        {
+            assert!(page.contains(said), "{said}: {page}");
+        }
+        let (back, cookie) = agree(&to_open, "ann").await;
+        let (_, page) = come_back(&back, &cookie).await;
+        for said in [
+            "Give this code to nobody else: whoever has it can act as you at hub",
+            "the key “scoped”",
+            "connect acme/hub",
+        ] {
+            assert!(page.contains(said), "{said}: {page}");
+        }
+        stage.host.shutdown().await;
+    });
+}
+
+#[test]
+fn the_cookie_is_of_this_host_alone_where_it_can_be() {
+    test(async {
+        let stage = stage("user").await;
+        let begun = |link: String| async move { browser().post(&link).send().await.unwrap() };
+        let ticket = |link: &str| link.rsplit_once('/').unwrap().1.to_owned();
+        let (to_open, _) = link(&stage.somebody(), &stage).await;
+        let plain = begun(to_open).await.headers()["set-cookie"].to_str().unwrap().to_owned();
+        assert!(plain.starts_with("bulkhead_connect=") && !plain.contains("Secure"), "{plain}");
+        assert!(plain.ends_with("; Path=/; Max-Age=1200; HttpOnly; SameSite=Lax"), "{plain}");
+        // Behind a proxy that speaks https.
+        let mut settings = (*stage.host.app.settings()).clone();
+        settings.auth.public_url = Some("https://mcp.example".to_owned());
+        stage.host.app.apply(settings).unwrap();
+        let (to_open, _) = link(&stage.somebody(), &stage).await;
+        assert!(to_open.starts_with("https://mcp.example/connect/"), "{to_open}");
+        let begun = begun(format!("{}/connect/{}", stage.tenant.base, ticket(&to_open))).await;
+        let secure = begun.headers()["set-cookie"].to_str().unwrap().to_owned();
+        assert!(secure.starts_with("__Host-bulkhead_connect="), "{secure}");
+        assert!(secure.ends_with("; Path=/; Max-Age=1200; HttpOnly; SameSite=Lax; Secure"), "{secure}");
         stage.host.shutdown().await;
     });
 }
@@ -205,8 +411,15 @@ fn what_all_share_is_for_an_admin_to_connect() {
         assert_eq!(ask(&stage.tenant.key).await.unwrap().status(), 403);
         let admin = stage.host.app.registry().create_key(&host_actor(), admin_key(None)).unwrap().1;
         let answer: Value = ask(admin.expose()).await.unwrap().json().await.unwrap();
-        let (back, cookie) = agree(answer["url"].as_str().unwrap(), "robot").await;
-        assert_eq!(come_back(&back, &cookie).await.0, 200);
+        let code = consent(answer["url"].as_str().unwrap(), "robot").await;
+        // Another admin cannot confirm what this one asked for; nor can whoever is no admin.
+        let other = stage.host.app.registry().create_key(&host_actor(), admin_key(None)).unwrap().1;
+        let mut them = ann.clone();
+        assert_eq!(stage.confirm(&them, &code).await.0, 403);
+        them.set("authorization", &format!("Bearer {}", other.expose()));
+        assert_eq!(stage.confirm(&them, &code).await.1["error"]["code"], "nothing_to_confirm");
+        them.set("authorization", &format!("Bearer {}", admin.expose()));
+        assert_eq!(stage.confirm(&them, &code).await.0, 200);
         for client in [&ann, &bob] {
             assert_eq!(text(&call(client, "whoami", stage.whoami()).await), "robot");
         }

@@ -2,12 +2,14 @@
 
 mod budgets;
 mod connect;
+mod disguise;
 mod drift;
 mod edge;
 mod egress;
 mod host;
 mod legacy;
 mod modern;
+mod questions;
 mod records;
 mod secrets;
 #[path = "../signed/mod.rs"]

@@ -80,23 +80,41 @@ impl<S: Store, H: Http, C: Clock> Keeper<S, H, C> {
         }
     }
 
-    /// Sends what [`finish`](crate::finish) has made, and keeps what comes back in the place of what was there.
-    pub async fn connect(
+    /// Sends what [`finish`](crate::finish) has made. Nothing is kept yet: tokens become a connection with
+    /// [`keep`](Keeper::keep), and go back with [`give_back`](Keeper::give_back).
+    pub async fn exchange(&self, request: TokenRequest, client_secret: Option<&SecretString>) -> Result<Tokens, Error> {
+        request.send(&self.0.http, client_secret, self.0.clock.now()).await
+    }
+
+    /// Keeps tokens as the connection of `subject`, in the place of what was there.
+    pub async fn keep(
         &self,
         tenant: &str,
         provider_name: &str,
-        request: TokenRequest,
-        client_secret: Option<&SecretString>,
+        provider: &Provider,
+        tokens: Tokens,
         subject: &str,
     ) -> Result<(), Error> {
-        let connection = Connection::new(tenant, provider_name, request.provider(), subject)?;
-        let (parts, secret) = (self.0.clone(), client_secret.cloned());
-        let connected = async move |mut held: Held| {
-            let tokens = request.send(&parts.http, secret.as_ref(), parts.clock.now()).await?;
+        if !tokens.is_of(provider) {
+            return Err(Error::Changed);
+        }
+        let connection = Connection::new(tenant, provider_name, provider, subject)?;
+        let parts = self.0.clone();
+        let kept = async move |mut held: Held| {
             (held.failed, held.unsaved) = (None, None);
             parts.save(held.connection(), &tokens).await
         };
-        self.alone(connection, connected).await
+        self.alone(connection, kept).await
+    }
+
+    /// Tells the provider that tokens which were never kept are not needed.
+    pub async fn give_back(
+        &self,
+        provider: &Provider,
+        tokens: &Tokens,
+        client_secret: Option<&SecretString>,
+    ) -> Result<Revoked, Error> {
+        self.0.tell(provider, tokens, client_secret).await
     }
 
     /// Removes the connection, here in any case. An error of the provider is reported after that.

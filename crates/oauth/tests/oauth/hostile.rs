@@ -52,8 +52,7 @@ fn request(provider: &Provider) -> oauth::TokenRequest {
 async fn outcome(at: &str) -> Error {
     let host = Host::new(Loopback, "the client secret");
     let provider = settings(at);
-    let connected = host.keeper.connect("t", "acme", request(&provider), Some(&host.secret), "alice").await;
-    let error = connected.unwrap_err();
+    let error = host.keeper.exchange(request(&provider), Some(&host.secret)).await.unwrap_err();
     let mut shown = format!("{error} {error:?}");
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

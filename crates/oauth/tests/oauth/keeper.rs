@@ -80,9 +80,7 @@ fn nobody_ever_gets_the_token_of_another() {
         let subjects = ["alice", "bob", "carol", "alice/bob", "alice\0bob", "Alice", " "];
         for tenant in ["t", "u"] {
             for subject in subjects {
-                let user = format!("{tenant}'s {subject}");
-                let request = agree(&here, &user, support::NOW).await;
-                host.keeper.connect(tenant, "acme", request, Some(&host.secret), subject).await.unwrap();
+                host.connect_as(tenant, &here, subject, &format!("{tenant}'s {subject}")).await;
             }
         }
         for _ in 0..4 {
@@ -376,5 +374,21 @@ fn what_is_revoked_while_it_is_renewed_stays_away() {
         let token = call.await.unwrap().unwrap();
         assert_eq!(there.owner(&token), None);
         assert!(host.store.tokens("t", "alice").is_none());
+    });
+}
+
+#[test]
+fn tokens_that_are_not_kept_are_no_connection_and_can_be_given_back() {
+    run(async {
+        let (there, host, here) = staged(Settings::default()).await;
+        let tokens = host.keeper.exchange(agree(&here, "alice", support::NOW).await, Some(&host.secret)).await;
+        let tokens = tokens.unwrap();
+        assert_eq!(host.token("t", &here, "alice").await, Err(Error::NotConnected));
+        // Nor are they anything to another provider that has taken the name meanwhile.
+        let mut other = here.clone();
+        other.token_url = "http://127.0.0.1:1/token".parse().unwrap();
+        assert_eq!(host.keeper.keep("t", "acme", &other, tokens.clone(), "alice").await, Err(Error::Changed));
+        assert_eq!(host.keeper.give_back(&here, &tokens, Some(&host.secret)).await, Ok(Revoked::AtProvider));
+        assert_eq!(there.asked("revoke"), 1);
     });
 }

@@ -70,9 +70,9 @@ struct Wire {
     meta: Option<Box<RawValue>>,
 }
 
-/// What a client may be asked. Whether the one behind a call can, its host says when it is asked.
+/// What a client may be asked; links are shown by the host alone. Whether the one behind a call can, its host says when it is asked.
 fn capabilities() -> Value {
-    json!({ "roots": {}, "sampling": { "tools": {}, "context": {} }, "elicitation": { "form": {}, "url": {} } })
+    json!({ "roots": {}, "sampling": { "tools": {}, "context": {} }, "elicitation": { "form": {} } })
 }
 
 fn client_info() -> Value {

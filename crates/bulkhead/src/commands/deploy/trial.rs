@@ -47,7 +47,11 @@ pub async fn surface(package: &Package) -> Result<Surface, ClientError> {
     })?;
     let shown =
         serde_json::from_str(seed.surface().get()).map_err(|error| refused("init_failed", error.to_string()))?;
-    Surface::new(shown).map_err(|error| refused("init_failed", error.to_string()))
+    let surface = Surface::new(shown).map_err(|error| refused("init_failed", error.to_string()))?;
+    match surface.hidden() {
+        Some(hidden) => Err(refused("init_failed", hidden.to_string())),
+        None => Ok(surface),
+    }
 }
 
 /// What a program that does not start may be missing, as its last words have it.

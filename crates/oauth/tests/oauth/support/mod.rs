@@ -174,8 +174,14 @@ impl<H: Http> Host<H> {
     }
 
     pub async fn connect(&self, tenant: &str, provider: &Provider, subject: &str) {
-        let request = agree(provider, subject, self.clock.now()).await;
-        self.keeper.connect(tenant, "acme", request, Some(&self.secret), subject).await.unwrap();
+        self.connect_as(tenant, provider, subject, subject).await;
+    }
+
+    /// The same for somebody whom the provider calls otherwise.
+    pub async fn connect_as(&self, tenant: &str, provider: &Provider, subject: &str, user: &str) {
+        let request = agree(provider, user, self.clock.now()).await;
+        let tokens = self.keeper.exchange(request, Some(&self.secret)).await.unwrap();
+        self.keeper.keep(tenant, "acme", provider, tokens, subject).await.unwrap();
     }
 }
 
