@@ -238,3 +238,93 @@ fn installed(store: &Path, begins: &str) -> Vec<PathBuf> {
     all.sort();
     all.into_iter().rev().map(|(_, path)| path).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn program(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "\x7fELF").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn behind(folder: &Folder, shim: &str) -> Option<PathBuf> {
+        let mut around = folder.surroundings();
+        around.folder = folder.path().join("project/deep");
+        match look_behind(&around.home.join(shim), &around) {
+            Shim::For(path) => Some(path.strip_prefix(&around.home).map_or(path.clone(), Path::to_owned)),
+            Shim::No | Shim::ForNothing => None,
+        }
+    }
+
+    #[test]
+    fn each_manager_names_its_version_in_its_own_way() {
+        let folder = Folder::new("shims");
+        let home = folder.path().join("home");
+        let project = folder.path().join("project");
+        fs::create_dir_all(project.join("deep")).unwrap();
+        for (shim, versions, wanted, file, text) in [
+            (".pyenv/shims/python3", ".pyenv/versions", "3.11.9", ".python-version", "# mine\n3.11\n"),
+            (".nodenv/shims/node", ".nodenv/versions", "20.1.0", ".node-version", "20.1.0"),
+            (
+                ".asdf/shims/npm",
+                ".asdf/installs/nodejs",
+                "20.1.0",
+                ".tool-versions",
+                "python 3.1\nnodejs 20.1.0 system\n",
+            ),
+            (
+                ".local/share/mise/shims/node",
+                ".local/share/mise/installs/node",
+                "20.1.0",
+                "mise.toml",
+                "[tools]\nnode = \"20\"\n",
+            ),
+            (
+                ".volta/bin/node",
+                ".volta/tools/image/node",
+                "20.1.0",
+                "package.json",
+                "{\"volta\": {\"node\": \"20.1.0\"}}",
+            ),
+        ] {
+            program(&home.join(shim));
+            let name = Path::new(shim).file_name().unwrap();
+            let at = |version: &str| Path::new(versions).join(version).join("bin").join(name);
+            for version in [wanted, "99.10.1", "99.9.1"] {
+                program(&home.join(at(version)));
+            }
+            assert_eq!(behind(&folder, shim), Some(at("99.10.1")), "{shim}: the newest where nobody says");
+            fs::write(project.join(file), text).unwrap();
+            assert_eq!(behind(&folder, shim), Some(at(wanted)), "{shim}");
+            fs::remove_file(project.join(file)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_version_does_not_lead_out_of_the_store() {
+        let folder = Folder::new("shim-out");
+        let home = folder.path().join("home");
+        program(&home.join(".pyenv/shims/python3"));
+        program(&home.join(".pyenv/versions/3.12.1/bin/python3"));
+        program(&home.join("bin/python3"));
+        program(&folder.path().join("project/bin/python3"));
+        fs::create_dir_all(folder.path().join("project/deep")).unwrap();
+        for (version, found) in [
+            ("../../../project", None),
+            ("/project", None),
+            ("..", None),
+            ("3.13", None),
+            ("system", Some(Path::new("bin/python3").to_owned())),
+        ] {
+            fs::write(folder.path().join("project/.python-version"), version).unwrap();
+            assert_eq!(behind(&folder, ".pyenv/shims/python3"), found, "{version}");
+        }
+        let mut around = folder.surroundings();
+        around.folder = folder.path().join("project/deep");
+        assert!(matches!(look_behind(&home.join("bin/python3"), &around), Shim::No));
+    }
+}

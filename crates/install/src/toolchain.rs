@@ -267,6 +267,25 @@ mod tests {
         );
     }
 
+    /// Deployments look for these in `PATH`, where a repository may have its own.
+    #[test]
+    fn no_program_is_run_to_find_out_what_it_is() {
+        let folder = Folder::new("unrun");
+        let mark = folder.path().join("mark");
+        let text = format!("#!/bin/sh\necho ran > {}\necho /usr/bin/env\n", mark.display());
+        for name in ["node", "npm", "python", "python3", "python3.12"] {
+            program(&folder.path().join("home/bin").join(name), &text);
+        }
+        let around = folder.surroundings();
+        toolchains(&["node", "npm", "python3"], &around);
+        for name in ["node", "npm", "python", "python3"] {
+            assert_eq!(find(name, &around).unwrap().program, folder.path().join("home/bin").join(name));
+        }
+        let usual = find("python3", &around).unwrap();
+        pythons(&usual, &around);
+        assert!(!mark.exists());
+    }
+
     #[test]
     fn what_is_not_there_is_named() {
         let folder = Folder::new("nothing");
