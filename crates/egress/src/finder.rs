@@ -168,8 +168,14 @@ pub(crate) fn ends_event(raw: &[u8]) -> bool {
 /// From where the text up to its end can be read as this form: the last such place, and those right before it, which are backslashes.
 fn beginning(form: &[u8], raw: &[u8]) -> Option<usize> {
     // No spelling of a byte is shorter than the byte.
-    let last = (0..=raw.len().checked_sub(form.len())?).rev().find(|from| reads(form, &raw[*from..]))?;
-    (0..=last).rev().take_while(|from| reads(form, &raw[*from..])).last()
+    let latest = raw.len().checked_sub(form.len())?;
+    if raw[latest..].iter().map(|byte| fold(*byte)).eq(form.iter().copied()) {
+        return Some(latest);
+    }
+    let can_begin = |from: &usize| spelling::is_special(raw[*from]) || Some(&fold(raw[*from])) == form.first();
+    let fits = |from: &usize| can_begin(from) && reads(form, &raw[*from..]);
+    let last = (0..=latest).rev().find(fits)?;
+    (0..=last).rev().take_while(fits).last()
 }
 
 fn reads(form: &[u8], raw: &[u8]) -> bool {

@@ -52,6 +52,7 @@ async fn calls_are_listed_newest_first() {
               "deployment": "[deployment]",
               "hash": "[hash]",
               "host_calls": 0,
+              "masked": 0,
               "memory_limit_mb": 0,
               "method": "tools/call",
               "name": "bad",
