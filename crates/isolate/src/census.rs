@@ -51,10 +51,7 @@ impl Census {
         let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut now = HashMap::new();
         for base in bases.iter().filter_map(Weak::upgrade).filter(|base| base.alive()) {
-            if has_strangers(&base) && {
-                thread::sleep(PAUSE);
-                has_strangers(&base)
-            } {
+            if has_strangers(&base) && still_has_strangers(&base) {
                 let key = Arc::as_ptr(&base) as usize;
                 let count = strikes.get(&key).map_or(1, |count| count + 1);
                 now.insert(key, count);
@@ -72,6 +69,11 @@ impl Census {
 
 fn has_strangers(base: &Zygote) -> bool {
     forked_strangers(base) || base.zygotes().iter().any(|zygote| forked_strangers(zygote))
+}
+
+fn still_has_strangers(base: &Zygote) -> bool {
+    thread::sleep(PAUSE);
+    has_strangers(base)
 }
 
 fn forked_strangers(zygote: &Zygote) -> bool {

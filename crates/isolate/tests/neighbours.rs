@@ -82,7 +82,7 @@ async fn descriptors_in_flight_of_a_program_hold_up_no_call() {
 /// Takes 60 MB and keeps them for a while.
 const LARGE: &str = "export default { tools: { run: { run: async () => {
     const taken = new Uint8Array(60e6).fill(1);
-    await new Promise((done) => setTimeout(done, 400));
+    await new Promise((done) => setTimeout(done, 3000));
     return taken[7];
 } } } }";
 
@@ -93,12 +93,11 @@ async fn large_calls_of_one_tenant_cost_no_call_of_another() {
     let settings =
         IsolateSettings { quick_forks: false, together: Some(together), ..IsolateSettings::new(support::carrier()) };
     let pool = support::pool_on(Arc::new(IsolateWall::start(settings).await.expect("a wall")));
-    let large = Server::new(LARGE).tenant("large").limit("memory_mb", 100).limit("cpu_ms", 2000).deploy();
-    let small = Server::new(&LARGE.replace("60e6", "20e6"))
-        .tenant("small")
-        .limit("memory_mb", 60)
-        .limit("cpu_ms", 2000)
-        .deploy();
+    let large = Server::new(LARGE).tenant("large").limit("memory_mb", 80);
+    // Larger than each of the others, so it is the first that the kernel would kill.
+    let small = LARGE.replace("60e6", "70e6").replace("3000", "50");
+    let small = Server::new(&small).tenant("small").limit("memory_mb", 100);
+    let [large, small] = [large, small].map(|server| server.limit("cpu_ms", 5000).limit("time_ms", 30_000).deploy());
     assert_eq!(run(&pool, &small, "{}").await.as_deref(), Ok("1"));
     let over = Arc::new(AtomicBool::new(false));
     let callers: Vec<_> = (0..14)

@@ -229,10 +229,10 @@ impl Taken {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mut taken = Taken::default();
         for file in ["/etc/passwd", "/etc/group"] {
-            taken.add(&read(file), ':', |fields| Some((fields.get(2)?.parse().ok()?, 1)));
+            taken.add(&read(file), |fields| Some((fields.get(2)?.parse().ok()?, 1)));
         }
         for file in ["/etc/subuid", "/etc/subgid"] {
-            taken.add(&read(file), ':', |fields| Some((fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?)));
+            taken.add(&read(file), |fields| Some((fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?)));
         }
         for file in ["/proc/self/uid_map", "/proc/self/gid_map"] {
             taken.add_unmapped(&read(file));
@@ -240,9 +240,9 @@ impl Taken {
         taken
     }
 
-    fn add(&mut self, text: &str, between: char, run: impl Fn(&[&str]) -> Option<(u32, u32)>) {
+    fn add(&mut self, text: &str, run: impl Fn(&[&str]) -> Option<(u32, u32)>) {
         for line in text.lines() {
-            let fields: Vec<&str> = line.split(between).collect();
+            let fields: Vec<&str> = line.split(':').collect();
             if let Some((first, count)) = run(&fields) {
                 self.insert(first..first.saturating_add(count));
             }
@@ -298,12 +298,10 @@ mod tests {
     #[test]
     fn uids_that_somebody_has_are_left_out() {
         let mut taken = Taken::default();
-        taken.add("root:x:0:0::/:/bin/sh\nann:x:105:105::/:/bin/sh\nnonsense\n", ':', |fields| {
+        taken.add("root:x:0:0::/:/bin/sh\nann:x:105:105::/:/bin/sh\nnonsense\n", |fields| {
             Some((fields.get(2)?.parse().ok()?, 1))
         });
-        taken.add("ann:110:5\nbob:113:4", ':', |fields| {
-            Some((fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?))
-        });
+        taken.add("ann:110:5\nbob:113:4", |fields| Some((fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?)));
         assert_eq!(taken.leave(&(100..120)), [100..105, 106..110, 117..120]);
         assert_eq!(taken.leave(&(111..115)), []);
         assert_eq!(taken.leave(&(0..3)), [1..3], "root is never one of them");
