@@ -26,7 +26,7 @@ pub enum SchemaError {
 }
 
 /// Steps of some ten nanoseconds. A check cannot be stopped, so what may take longer than seconds is not begun.
-const MOST_WORK: f64 = 2e8;
+const MOST_WORK: f64 = 1e8;
 /// What is done at once, without waiting for a thread.
 const QUICK_WORK: f64 = 2e4;
 /// Values in one value: as soon as it is parsed, each of them takes up to 200 bytes.
