@@ -91,6 +91,7 @@ class Page {
 
   /** As a person does it: where the button is on the screen. */
   async click(selector) {
+    await this.read(`document.querySelector(${JSON.stringify(selector)}).scrollIntoView({ block: "center", behavior: "instant" })`);
     const rect = `document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect()`;
     const [x, y] = await this.read(`(({ x, y, width, height }) => [x + width / 2, y + height / 2])(${rect})`);
     for (const type of ["mousePressed", "mouseReleased"]) {
