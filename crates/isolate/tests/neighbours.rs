@@ -43,7 +43,7 @@ fn hostile(script: &str) -> Child {
         // Twice what a zygote may have on its way.
         open_files: 8192,
     };
-    let tree = Tree { mounts, bounds, reads_as: None, folder: "/".into(), proxy: None };
+    let tree = Tree { mounts, bounds, reads_as: None, folder: "/".into(), proxy: None, unix_sockets: true };
     let python = "/usr/bin/python3";
     assert!(std::path::Path::new(python).exists(), "the hostile program needs `{python}`");
     let mut child = tree.spawn(None, python, &["-c", script], &[]).expect("a jail");

@@ -385,7 +385,7 @@ fn tokens_that_are_not_kept_are_no_connection_and_can_be_given_back() {
         let tokens = tokens.unwrap();
         assert_eq!(host.token("t", &here, "alice").await, Err(Error::NotConnected));
         // Nor are they anything to another provider that has taken the name meanwhile.
-        let mut other = here.clone();
+        let mut other = Provider::clone(&here);
         other.token_url = "http://127.0.0.1:1/token".parse().unwrap();
         assert_eq!(host.keeper.keep("t", "acme", &other, tokens.clone(), "alice").await, Err(Error::Changed));
         assert_eq!(host.keeper.give_back(&here, &tokens, Some(&host.secret)).await, Ok(Revoked::AtProvider));

@@ -60,7 +60,7 @@ async fn so_does_a_shared_compartment() {
 #[test]
 fn what_is_used_outside_calls_is_paid_for() {
     use crate::pool::fair::{Entered, Fair, FairLimits, TURN, Want, Word};
-    let mut fair = Fair::new(FairLimits { turns: TURN, turns_per_tenant: TURN, ..turns(1, 1).calls() });
+    let mut fair = Fair::new(FairLimits { turns: TURN, turns_per_tenant: TURN, ..turns(1, 1).calls(None) });
     let Entered::Now(held, charged) = fair.enter("third", Want::Turn, TURN) else { panic!("nobody else is there") };
     fair.charge("hostile", 1e6);
     let Entered::Wait(_, mut hostile) = fair.enter("hostile", Want::Turn, TURN) else { panic!("it is taken") };
