@@ -85,6 +85,10 @@ soak: build ## 100,000 calls with a fresh process each, 200 sessions of programs
 	$(RELEASE)/soak-process || missed=1; \
 	exit $$missed
 
+.PHONY: fuzz
+fuzz: ## fuzz everything that reads strangers' bytes: make fuzz SECONDS_EACH=1200 TARGETS="frames lock"
+	@SECONDS_EACH=$(SECONDS_EACH) TARGETS="$(TARGETS)" scripts/fuzz.sh
+
 .PHONY: wpt
 wpt: build ## run web-platform-tests: make wpt WPT=path/to/checkout
 	@$(CARGO) build --release --locked -p bulkhead-wpt

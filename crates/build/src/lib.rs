@@ -24,6 +24,12 @@ pub use error::{BuildError, Place, Problem};
 pub use plain::imports_nothing;
 pub use stack::map_stack;
 
+/// Reads a packet of esbuild's, for fuzzing.
+#[doc(hidden)]
+pub fn read_packet(packet: &[u8]) {
+    let _ = packet::Value::response(packet);
+}
+
 /// Where esbuild is, and what a build may use.
 #[derive(Clone, Debug)]
 pub struct Options {

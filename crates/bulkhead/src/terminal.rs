@@ -7,7 +7,8 @@ pub fn text(text: &str) -> String {
 
 /// For files and pipes: what steers or hides is written out, and lines stay lines.
 pub fn lines(text: &str) -> String {
-    bundle::spelled_out(text)
+    // A carriage return before a line break is harmless in a file, and steers a terminal.
+    bundle::spelled_out(&text.replace("\r\n", "\n"))
 }
 
 /// For programs: the same JSON value, with what steers or hides as an escape. JSON allows these characters in strings only.

@@ -47,7 +47,7 @@ fn json_has_a_result_a_receipt_and_the_log() {
     assert_eq!(keys(&object), ["logs", "receipt", "result"]);
     assert_eq!(object["result"], serde_json::json!({ "doublePrice": 90 }));
     assert_eq!(object["logs"], serde_json::json!([{ "level": "info", "text": "doubling 45" }]));
-    assert_snapshot!(keys(&object["receipt"]).join(" "), @"boundary cpu_us credentials host_calls hosts jit limits log_bytes peak_memory_kb time_us wait_us wall");
+    assert_snapshot!(keys(&object["receipt"]).join(" "), @"boundary cpu_us credentials host_calls hosts jit limits log_bytes masked peak_memory_kb time_us wait_us wall");
 }
 
 #[test]

@@ -150,11 +150,11 @@ fn a_diff_shows_what_an_eye_would_miss() {
     let first = server("get: { description: 'Gets it', run() {} }", &[]);
     assert_eq!(diff(&["--json"]).code, 1, "there is only one");
     let second = server(
-        "get: { description: 'Gets it\\u200b\\u202e', run() {} }, put: { run() {} }",
+        "get: { description: 'Gets it\\u{1f469}\\u200d\\u{1f52c}', run() {} }, put: { run() {} }",
         &["--limit", "cpu_ms=60", "--boundary", "server"],
     );
     assert_snapshot!(diff(&[]).stdout, @r#"
-    ~ tool "get" description changed at "/surface/tools/0/description": "Gets it" → "Gets it\u{200b}\u{202e}"
+    ~ tool "get" description changed at "/surface/tools/0/description": "Gets it" → "Gets it👩\u{200d}🔬"
     + tool "put" added at "/surface/tools/1": {"inputSchema":{"type":"object"},"name":"put"}
     ~ limit "cpu_ms" raised at "/limits/cpu_ms": 50 → 60
     ~ boundary changed at "/boundary": "call" → "server"
@@ -199,11 +199,15 @@ fn a_deploy_is_signed_step_by_step() {
     let second = output(&deploy(&[]));
     assert_ne!(second["deployment"], first["deployment"]);
     assert_ne!(lock(), signed);
-    // Another description does.
+    // One that hides something is not deployed at all.
     std::fs::write(&server, text.replace("Greets somebody", "Greets somebody\u{202e}")).unwrap();
+    let refused = deploy(&["--accept-surface"]);
+    assert_eq!((refused.code, code(&refused).as_str()), (1, "init_failed"), "{refused:?}");
+    assert!(refused.stdout.contains("U+202E"), "{refused:?}");
+    // Another description has to be agreed to.
+    std::fs::write(&server, text.replace("Greets somebody", "Greets everybody")).unwrap();
     let refused = deploy(&[]);
     assert_eq!((refused.code, code(&refused).as_str()), (1, "surface_drift"), "{refused:?}");
-    assert!(refused.stdout.contains("\\\\u{202e}"), "{refused:?}");
     let call = || host.run(&keys.call, ["call", "acme/search", "greet", r#"{"name": "you"}"#]).stdout.trim().to_owned();
     assert_eq!(call(), "Hi, you!");
     let third = output(&deploy(&["--accept-surface"]));

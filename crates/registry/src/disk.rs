@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const TENANT_BYTES: u64 = 10 << 30;
 /// Below this much free space, tenants deploy and record nothing. Calls go on and are written down.
 pub(crate) const RESERVE_BYTES: u64 = 256 << 20;
+/// A disk with less than this free is full.
+const FULL_BYTES: u64 = 1 << 20;
 /// The log of one server, at most.
 const LOG_BYTES: u64 = 1 << 20;
 
@@ -23,11 +25,21 @@ impl Disk {
         Disk { dir: dir.to_owned(), tenant_bytes, reserve_bytes }
     }
 
+    /// Bytes that are free. A disk that does not say is not watched; when it is full, writing fails as it always did.
+    fn free(&self) -> Option<u64> {
+        let found = rustix::fs::statvfs(&self.dir).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    /// What is wrong, if hardly anything is free: soon not even the lines of calls can be written.
+    pub fn trouble(&self) -> Option<String> {
+        let full = self.free().is_some_and(|free| free < FULL_BYTES);
+        full.then(|| "the disk is full: less than 1 MiB is free for the data directory".to_owned())
+    }
+
     /// Whether so many bytes more can be taken without touching the reserve.
     pub fn check_reserve(&self, more: u64) -> Result<(), RegistryError> {
-        // A disk that does not say is not watched; when it is full, writing fails as it always did.
-        let Ok(found) = rustix::fs::statvfs(&self.dir) else { return Ok(()) };
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let Some(free) = self.free() else { return Ok(()) };
         if free >= self.reserve_bytes.saturating_add(more) {
             return Ok(());
         }

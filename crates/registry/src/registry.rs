@@ -161,6 +161,7 @@ impl Registry {
         let audit = self.audit().health();
         let mut problems = audit.problems.clone();
         problems.extend(self.database().trouble());
+        problems.extend(self.disk().trouble());
         Health { problems, audit, tool_lines_dropped: self.logs().dropped() }
     }
 

@@ -34,7 +34,7 @@ fn unknown_keys_and_tables_are_told_what_was_meant() {
     8:1 pool.Burst: there is no such key
         there are running, running_per_tenant, running_per_deployment, waiting, waiting_per_tenant, waiting_per_deployment, patience_ms, turns, turns_per_tenant, plants, plants_per_tenant, spares, idle_s, deployments, sessions, session_idle_s
     9:2 yyy: there is no such table
-        there are limits, jail, isolate, process, pool, quota, sessions, http, oauth, secrets, egress, audit_log, log, trace, metrics, shutdown
+        there are limits, jail, isolate, process, pool, quota, sessions, http, oauth, secrets, egress, audit_log, disk, log, trace, metrics, shutdown
     "#);
 }
 

@@ -16,7 +16,7 @@ fn logs_are_lines() {
     assert_eq!(plain.code, 0);
     assert_snapshot!(plain.stdout, @r"
     2026-07-28T09:30:00.125Z  info     a
-      b�[2J
+      b\u{1b}[2J
     (lines were lost: they came too quickly)
     ");
     assert_eq!(host.asked()[0].target, "/admin/v1/tenants/acme/servers/prices/logs?tail=5&follow=true");

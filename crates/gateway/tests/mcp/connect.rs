@@ -458,8 +458,8 @@ fn tokens_go_with_their_key_and_the_provider_is_told() {
         let kept = || registry.connections("acme").map(|all| all.len()).unwrap_or_default();
         let connect = async |client: &Client| {
             let (to_open, _) = link(client, &stage).await;
-            let (back, cookie) = agree(&to_open, "ann").await;
-            assert_eq!(come_back(&back, &cookie).await.0, 200);
+            let code = consent(&to_open, "ann").await;
+            assert_eq!(stage.confirm(client, &code).await.0, 200);
         };
         let made = registry.create_key(&host_actor(), admin_key(None)).unwrap().1;
         let ann = stage.somebody();

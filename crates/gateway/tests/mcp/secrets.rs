@@ -198,7 +198,7 @@ fn what_was_stored_upstream_is_masked_and_counted() {
         let tenant = tenant_at(&host, "acme");
         let asked = bound(port, "header = \"x-key\", asked = true");
         tenant.deploy_with("s", Boundary::Call, SOURCE, &asked).await;
-        host.app.registry().set_secret(&host_actor(), "acme", "TOKEN", VALUE.into()).unwrap();
+        set(&host, "acme", VALUE, &format!("http://127.0.0.1:{port}"));
         let (client, url) = (tenant.at("s"), format!("http://127.0.0.1:{port}/"));
         let init = json!({ "headers": { "x-key": "{{secret:TOKEN}}" } });
         let first = call(&client, "ask", json!({ "url": url, "init": init })).await;
