@@ -115,7 +115,11 @@ fn inside() -> bool {
     let mut command = Command::new("unshare");
     command.args(space).args(["--", "sh", "-ec", &format!("{LAY}\nexec {again} \"$@\""), "sh"]);
     command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", &format!("ssrf::{NAME}"), "--nocapture"]).env(INSIDE, "1").stdin(Stdio::null());
+    command
+        .args(["--exact", &format!("ssrf::{NAME}"), "--nocapture"])
+        .env(INSIDE, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(120);
     let status = loop {

@@ -48,13 +48,7 @@ fn hostile_callers() {
     {"name":"n"}
     => {"content":[{"text":"{}","type":"text"}],"structuredContent":{}}
 
-    POST /v1/places/1%250d%250ahost%3A%20evil;a%3Db%3Bc=d%3Be%3Df/.x HTTP/1.1
-    accept: application/json
-    content-type: application/json
-    content-length: 12
-
-    {"name":"n"}
-    => {"content":[{"text":"{}","type":"text"}],"structuredContent":{}}
+    => {"content":[{"text":"POST /places/{id}{tail}/{more} could not be sent, or its answer not be read: rules allow http://api.example:PORT, but not the path `/v1/places/1%250d%250ahost%3A%20evil;a%3Db%3Bc=d%3Be%3Df/.x`","type":"text"}],"isError":true}
 
     POST /v1/places/1;a=1/.x?kind=a%26kind%3Db%23c&where%5B__proto__%5D=1&where%5Ba%5D%3D1%26admin%5D=x%26y%3Dz HTTP/1.1
     accept: application/json

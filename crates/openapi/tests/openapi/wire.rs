@@ -422,9 +422,9 @@ fn the_base_is_what_was_said() {
     GET /none HTTP/1.1
     => {"content":[{"text":"{}","type":"text"}],"structuredContent":{}}
     "#);
-    let slash = |base: String| Options { base_url: Some(base + "/a b/"), ..Options::default() };
+    let slash = |base: String| Options { base_url: Some(base + "/a-b/"), ..Options::default() };
     assert_snapshot!(Run::new(&files).options(slash).calls(call()).told(), @r#"
-    GET /v1/a%20b/none HTTP/1.1
+    GET /v1/a-b/none HTTP/1.1
     => {"content":[{"text":"{}","type":"text"}],"structuredContent":{}}
     "#);
 }

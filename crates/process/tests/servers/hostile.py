@@ -155,6 +155,9 @@ def sockets(server, number, given, params):
         except BlockingIOError:
             pass
     server.kept = kept
+    # Whoever means harm stays with what it has.
+    if "mb" not in given:
+        time.sleep(30)
     return "written"
 
 

@@ -33,7 +33,10 @@ fn on_own_disk(test: &str, role: &str, dir: &Path, mount: &str) -> bool {
         skips::skip("needs the right to mount a file system");
         return false;
     }
-    let status = script(&format!(r#"exec timeout 120 "$BINARY" --exact disk::{test} --nocapture"#)).status().unwrap();
+    let status = script(&format!(r#"exec timeout 120 "$BINARY" --exact disk::{test} --nocapture"#))
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
     assert!(status.success(), "{test} ({role}): {status}");
     true
 }

@@ -17,7 +17,7 @@ fn policy(registry: &Registry, name: &str) -> Value {
 #[test]
 fn a_new_secret_may_be_used_by_no_server() {
     let host = unlocked();
-    set(&host.registry, "acme", "API_TOKEN", "tok-one");
+    set(&host.registry, "acme", "API_TOKEN", "token-number-one");
     let secret = host.registry.secret("acme", "API_TOKEN").unwrap().unwrap();
     assert_eq!((secret.policy.is_empty(), secret.policy.hosts("prices").count()), (true, 0));
     host.registry.set_provider(&actor(), "acme", "github", json!({}), None).unwrap();
@@ -29,7 +29,7 @@ fn each_server_has_its_own_hosts() {
     let host = unlocked();
     let registry = &host.registry;
     let first = allow(&["prices", "bills"], &["api.example.com"]);
-    registry.set_secret_with(&actor(), "acme", "API_TOKEN", value("tok-one"), &first).unwrap();
+    registry.set_secret_with(&actor(), "acme", "API_TOKEN", value("token-number-one"), &first).unwrap();
     registry.allow_secret(&actor(), "acme", "API_TOKEN", &allow(&["bills"], &["*.example.org"])).unwrap();
     registry.allow_secret(&actor(), "acme", "API_TOKEN", &allow(&["*"], &["http://localhost:81"])).unwrap();
     let secret = registry.secret("acme", "API_TOKEN").unwrap().unwrap();
@@ -38,17 +38,17 @@ fn each_server_has_its_own_hosts() {
     assert_eq!(hosts("bills"), ["*.example.org", "http://localhost:81"], "it is replaced for a server that is named");
     assert_eq!(hosts("mail"), ["http://localhost:81"]);
     // Another value leaves the policy, and another policy the value.
-    set(registry, "acme", "API_TOKEN", "tok-two");
+    set(registry, "acme", "API_TOKEN", "token-number-two");
     let denied = registry.allow_secret(&actor(), "acme", "API_TOKEN", &PolicyChange::deny(["*", "bills"])).unwrap();
     assert_eq!(json!(denied.policy), json!({ "prices": ["api.example.com"] }));
     assert_eq!(denied.version, 2, "it counts values");
-    assert_eq!(get(registry, "acme", "API_TOKEN").unwrap().as_deref(), Some("tok-two"));
+    assert_eq!(get(registry, "acme", "API_TOKEN").unwrap().as_deref(), Some("token-number-two"));
     // It outlives the host and a rotation of its key.
     registry.rotate_tenant_key(&actor(), "acme").unwrap();
     let host = host.reopen();
     host.registry.unlock(master(1)).unwrap();
     assert_eq!(policy(&host.registry, "API_TOKEN"), json!({ "prices": ["api.example.com"] }));
-    assert_eq!(get(&host.registry, "acme", "API_TOKEN").unwrap().as_deref(), Some("tok-two"));
+    assert_eq!(get(&host.registry, "acme", "API_TOKEN").unwrap().as_deref(), Some("token-number-two"));
     host.registry.close().unwrap();
     let actions: Vec<_> = audit_lines(host.dir.path()).iter().map(|line| line["action"].clone()).collect();
     assert_eq!(actions.iter().filter(|action| *action == "secret.allow").count(), 3);
@@ -78,7 +78,7 @@ fn a_provider_has_a_policy_too() {
 fn a_policy_that_makes_no_sense_is_refused() {
     let host = unlocked();
     let registry = &host.registry;
-    set(registry, "acme", "API_TOKEN", "tok-one");
+    set(registry, "acme", "API_TOKEN", "token-number-one");
     let try_it = |change: Value| match serde_json::from_value(change) {
         Ok(change) => code(registry.allow_secret(&actor(), "acme", "API_TOKEN", &change)),
         Err(_) => "unreadable",
@@ -113,8 +113,8 @@ fn a_policy_that_was_edited_behind_the_hosts_back_opens_nothing() {
     for wider in ["'{\"evil\":[\"evil.example.com\"]}'", "'{}'", "NULL"] {
         let host = unlocked();
         let change = allow(&["prices"], &["api.example.com"]);
-        host.registry.set_secret_with(&actor(), "acme", "API_TOKEN", value("tok-one"), &change).unwrap();
-        host.registry.set_secret_with(&actor(), "other", "API_TOKEN", value("tok-two"), &change).unwrap();
+        host.registry.set_secret_with(&actor(), "acme", "API_TOKEN", value("token-number-one"), &change).unwrap();
+        host.registry.set_secret_with(&actor(), "other", "API_TOKEN", value("token-number-two"), &change).unwrap();
         host.registry.set_provider_with(&actor(), "acme", "github", json!({}), None, &change).unwrap();
         let dir = host.stop();
         for table in ["secrets", "providers"] {
@@ -127,6 +127,6 @@ fn a_policy_that_was_edited_behind_the_hosts_back_opens_nothing() {
         registry.unlock(master(1)).unwrap();
         assert_eq!(code(registry.secret("acme", "API_TOKEN")), "corrupt", "{wider}");
         assert_eq!(code(registry.provider("acme", "github")), "corrupt", "{wider}");
-        assert_eq!(get(&registry, "other", "API_TOKEN").unwrap().as_deref(), Some("tok-two"));
+        assert_eq!(get(&registry, "other", "API_TOKEN").unwrap().as_deref(), Some("token-number-two"));
     }
 }

@@ -34,7 +34,11 @@ pub fn inside(name: &str) -> bool {
     }
     let mut command = Command::new("unshare");
     command.args(SPACE).arg("--").arg(std::env::current_exe().unwrap());
-    command.args(["--exact", &format!("network::{name}"), "--nocapture"]).env(INSIDE, "1").stdin(Stdio::null());
+    command
+        .args(["--exact", &format!("network::{name}"), "--nocapture"])
+        .env(INSIDE, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(120);
     let status = loop {
