@@ -150,13 +150,18 @@ fn note(place: &Path, around: &Surroundings, found: &mut Found) {
     found.needs.push(whole.unwrap_or_else(|| place.to_owned()));
 }
 
-/// The folder with `bin` and `lib` in it, which is not the person's own.
+/// The folder with `bin` and `lib` in it, which is not the person's own. A repository may bring links: what counts is where
+/// they lead, for that is what would be shown.
 fn installation(place: &Path, around: &Surroundings) -> Option<PathBuf> {
     let bin = place.parent().filter(|folder| folder.ends_with("bin"))?;
     let folder = bin.parent()?;
     let complete = folder.join("lib").is_dir() || folder.join("pyvenv.cfg").is_file();
-    let personal = around.around_home(folder) || folder == around.home.join(".local");
-    (complete && !personal).then(|| folder.to_owned())
+    let real = fs::canonicalize(folder).ok()?;
+    let home = fs::canonicalize(&around.home).unwrap_or_else(|_| around.home.clone());
+    let personal = |folder: &Path| {
+        [&around.home, &home].iter().any(|home| home.starts_with(folder) || folder == home.join(".local"))
+    };
+    (complete && !personal(folder) && !personal(&real)).then(|| folder.to_owned())
 }
 
 /// A virtual environment names the installation that it is made of.
@@ -164,8 +169,10 @@ fn environment_of_python(bin: &Path, around: &Surroundings, found: &mut Found) {
     let Some(config) = bin.parent().map(|folder| folder.join("pyvenv.cfg")) else { return };
     let Ok(text) = fs::read_to_string(config) else { return };
     let home = text.lines().filter_map(|line| line.split_once('=')).find(|(name, _)| name.trim() == "home");
-    if let Some((_, home)) = home.filter(|(_, home)| Path::new(home.trim()).is_absolute()) {
-        note(&Path::new(home.trim()).join("python3"), around, found);
+    let Some(home) = home.map(|(_, home)| Path::new(home.trim())).filter(|home| home.is_absolute()) else { return };
+    // The file is the repository's. It names an installation only if there is a program.
+    if let Some(python) = ["python3", "python"].map(|name| home.join(name)).into_iter().find(|path| runs(path)) {
+        note(&python, around, found);
     }
 }
 
@@ -228,6 +235,42 @@ mod tests {
         around.path.push(home.join(".local/bin"));
         let found = find("x", &around).unwrap();
         assert_eq!(found.needs, [home.join(".local/bin/x"), tools, folder.path().join("base")]);
+    }
+
+    /// A repository brings links and a `pyvenv.cfg` of its own, to have the home shown as an installation, or more.
+    #[test]
+    fn what_a_repository_links_to_is_no_installation() {
+        let folder = Folder::new("links");
+        let home = fs::canonicalize(folder.path()).unwrap().join("home");
+        let mut around = folder.surroundings();
+        around.home = home.clone();
+        program(&home.join("bin/python3"), "\x7fELF");
+        fs::create_dir_all(home.join("lib")).unwrap();
+        fs::write(home.join("key"), "a private key").unwrap();
+        let repository = home.join("repository");
+        fs::create_dir_all(repository.join(".venv/bin")).unwrap();
+        fs::create_dir_all(repository.join(".venv/lib")).unwrap();
+        let python = repository.join(".venv/bin/python");
+        let shows = |what: &str| {
+            let found = find(&python.to_string_lossy(), &around).unwrap();
+            let real = found.needs.iter().map(|path| fs::canonicalize(path).unwrap());
+            let wide: Vec<_> = real.filter(|real| home.starts_with(real) || real.ends_with("key")).collect();
+            assert_eq!(wide, [""; 0].map(PathBuf::from), "{what}: {found:?}");
+        };
+        for (what, to) in [("home", home.as_path()), ("root", Path::new("/"))] {
+            let link = repository.join(what);
+            symlink(to, &link).unwrap();
+            symlink(link.join(if what == "home" { "bin/python3" } else { "bin/sh" }), &python).unwrap();
+            shows(what);
+            fs::remove_file(&python).unwrap();
+        }
+        program(&python, "\x7fELF");
+        fs::create_dir_all(repository.join("fake")).unwrap();
+        symlink(home.join("key"), repository.join("fake/python3")).unwrap();
+        for config in [home.join("bin"), repository.join("home/bin"), repository.join("fake")] {
+            fs::write(repository.join(".venv/pyvenv.cfg"), format!("home = {}\n", config.display())).unwrap();
+            shows(&config.display().to_string());
+        }
     }
 
     #[test]
