@@ -107,8 +107,8 @@ impl Finder {
         }
     }
 
-    /// Where the longest form begins that ends at the end of this text.
-    pub(crate) fn beginning(&self, state: StateID, raw: &[u8]) -> Option<usize> {
+    /// Where the longest form begins that ends at the end of this text. When the steps are spent, all of the text counts.
+    pub(crate) fn beginning(&self, state: StateID, raw: &[u8], steps: &mut usize) -> Option<usize> {
         fn patterns(machine: &impl Automaton, state: StateID) -> Vec<usize> {
             (0..machine.match_len(state)).map(|index| machine.match_pattern(state, index).as_usize()).collect()
         }
@@ -116,7 +116,7 @@ impl Finder {
             Machine::Table(dfa) => patterns(dfa, state),
             Machine::Links(nfa) => patterns(nfa, state),
         };
-        ended.iter().filter_map(|at| beginning(self.forms.get(*at)?, raw)).min()
+        ended.iter().filter_map(|at| beginning(self.forms.get(*at)?, raw, steps)).min()
     }
 }
 
@@ -166,19 +166,32 @@ pub(crate) fn ends_event(raw: &[u8]) -> bool {
 }
 
 /// From where the text up to its end can be read as this form: the last such place, and those right before it, which are backslashes.
-fn beginning(form: &[u8], raw: &[u8]) -> Option<usize> {
+/// With no steps left it is the whole text: a server that repeats a secret without end must not cost the host its time.
+fn beginning(form: &[u8], raw: &[u8], steps: &mut usize) -> Option<usize> {
     // No spelling of a byte is shorter than the byte.
     let latest = raw.len().checked_sub(form.len())?;
     if raw[latest..].iter().map(|byte| fold(*byte)).eq(form.iter().copied()) {
         return Some(latest);
     }
     let can_begin = |from: &usize| spelling::is_special(raw[*from]) || Some(&fold(raw[*from])) == form.first();
-    let fits = |from: &usize| can_begin(from) && reads(form, &raw[*from..]);
-    let last = (0..=latest).rev().find(fits)?;
-    (0..=last).rev().take_while(fits).last()
+    let mut last = None;
+    for from in (0..=latest).rev() {
+        let fits = can_begin(&from) && reads(form, &raw[from..], steps);
+        *steps = steps.saturating_sub(1);
+        if *steps == 0 {
+            return Some(0);
+        }
+        match (fits, last) {
+            (true, _) => last = Some(from),
+            (false, Some(_)) => break,
+            (false, None) => {}
+        }
+    }
+    last
 }
 
-fn reads(form: &[u8], raw: &[u8]) -> bool {
+/// No, when the steps are spent.
+fn reads(form: &[u8], raw: &[u8], steps: &mut usize) -> bool {
     let mut open = vec![(0, 0)];
     let mut seen = HashSet::new();
     let mut list: Vec<Reading> = Vec::new();
@@ -191,6 +204,10 @@ fn reads(form: &[u8], raw: &[u8]) -> bool {
         };
         if !seen.insert((at, done)) {
             continue;
+        }
+        *steps = steps.saturating_sub(1);
+        if *steps == 0 {
+            return false;
         }
         if spelling::is_special(byte) {
             spelling::readings(&raw[at..], &mut list);

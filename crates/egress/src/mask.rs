@@ -12,6 +12,9 @@ use aho_corasick::automaton::StateID;
 pub(crate) const TAIL: usize = 4 << 10;
 /// Raw bytes that a secret may take, so that it is found before its first byte is let go.
 const MOST_SPAN: usize = TAIL - LONGEST;
+/// Steps that looking for the beginnings of found secrets may take, and how many more each byte of text brings.
+const MOST_STEPS: usize = 64 << 10;
+const STEPS_PER_BYTE: usize = 16;
 /// Readings of a text that are followed at once.
 const MOST_READINGS: usize = 64;
 
@@ -37,6 +40,8 @@ pub(crate) struct Masker {
     /// The end of the last secret.
     covered: usize,
     found: u64,
+    /// What is left for looking for beginnings.
+    steps: usize,
     list: Vec<Reading>,
 }
 
@@ -56,6 +61,7 @@ impl Masker {
             looked: 0,
             covered: 0,
             found: 0,
+            steps: MOST_STEPS,
             list: Vec::new(),
         }
     }
@@ -69,6 +75,7 @@ impl Masker {
         if self.finder.is_empty() {
             return chunk.to_vec();
         }
+        self.steps = MOST_STEPS.min(self.steps + STEPS_PER_BYTE * chunk.len());
         self.raw.extend_from_slice(chunk);
         self.masked.extend_from_slice(chunk);
         while let Some(end) = self.event_end() {
@@ -152,7 +159,7 @@ impl Masker {
 
     fn star(&mut self, state: StateID) {
         let from = self.event.max(self.done.saturating_sub(MOST_SPAN));
-        let Some(start) = self.finder.beginning(state, &self.raw[from..self.done]) else { return };
+        let Some(start) = self.finder.beginning(state, &self.raw[from..self.done], &mut self.steps) else { return };
         let start = from + start;
         self.masked[start..self.done].fill(b'*');
         self.found += u64::from(start >= self.covered);
@@ -324,6 +331,23 @@ mod tests {
         }
         let mut none = Masker::new(finder(&[]), false);
         assert_eq!(none.push(b"at once"), b"at once");
+    }
+
+    /// A server that answers with nothing but a secret that repeats itself, spelled out: each byte ends one.
+    #[test]
+    fn a_secret_that_repeats_itself_costs_no_more_than_its_text() {
+        let (secret, text) = ("a".repeat(256), "%61".repeat(20_000));
+        let took = |secret: &str| {
+            let (finder, begun) = (finder(&[secret]), std::time::Instant::now());
+            let mut masker = Masker::new(finder, false);
+            let mut out: Vec<u8> = text.as_bytes().chunks(1000).flat_map(|chunk| masker.push(chunk)).collect();
+            out.extend(masker.finish());
+            (begun.elapsed(), out)
+        };
+        let (other, _) = took(&"b".repeat(256));
+        let (repeated, out) = took(&secret);
+        assert!(out.iter().all(|byte| *byte == b'*'), "{}", String::from_utf8_lossy(&out[..100]));
+        assert!(repeated < 300 * other, "{repeated:?} beside {other:?}");
     }
 
     #[test]
