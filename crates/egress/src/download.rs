@@ -6,7 +6,7 @@ use crate::ledger::Trace;
 use crate::limits::Limits;
 use crate::mask::Masker;
 use crate::pool::{Lease, Pool};
-use crate::tenant::Places;
+use crate::tenant::{Places, Tenant};
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http_body::Body;
@@ -23,6 +23,9 @@ use tokio_util::io::StreamReader;
 
 /// What comes so soon goes along, so that a server that sends small pieces does not cost a host call for each.
 const LINGER: Duration = Duration::from_millis(2);
+
+/// Searched for secrets at once: with the longest ones it takes some milliseconds.
+const SLICE: usize = 4 << 10;
 
 /// Set in the count of bytes when the last one was there.
 const ENDED: u64 = 1 << 63;
@@ -95,6 +98,7 @@ pub(crate) struct Download {
     deadline: Instant,
     trace: Arc<Trace>,
     lease: Option<(Lease, Arc<Pool>)>,
+    tenant: Arc<Tenant>,
     _places: Places,
 }
 
@@ -108,6 +112,7 @@ pub(crate) struct Parts {
     pub(crate) trace: Arc<Trace>,
     pub(crate) lease: Lease,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) tenant: Arc<Tenant>,
     pub(crate) places: Places,
 }
 
@@ -126,6 +131,7 @@ impl Download {
             deadline: parts.deadline,
             trace: parts.trace,
             lease: Some((parts.lease, parts.pool)),
+            tenant: parts.tenant,
             _places: parts.places,
         }
     }
@@ -181,14 +187,28 @@ impl Download {
                 }
             }
             self.count(chunk.len() as u64)?;
-            let before = self.masker.found();
-            self.ready.extend_from_slice(&self.masker.push(&chunk));
+            self.mask(&chunk, ended).await;
             if ended {
-                self.ready.extend_from_slice(&self.masker.finish());
                 self.finish();
             }
-            self.trace.masked(self.masker.found() - before);
         }
+    }
+
+    async fn mask(&mut self, chunk: &[u8], ended: bool) {
+        if self.masker.is_idle() {
+            self.ready.extend_from_slice(chunk);
+            return;
+        }
+        let before = self.masker.found();
+        for slice in chunk.chunks(SLICE) {
+            let masked = self.tenant.effort.take(&self.trace, || self.masker.push(slice)).await;
+            self.ready.extend_from_slice(&masked);
+        }
+        if ended {
+            let rest = self.tenant.effort.take(&self.trace, || self.masker.finish()).await;
+            self.ready.extend_from_slice(&rest);
+        }
+        self.trace.masked(self.masker.found() - before);
     }
 
     fn count(&mut self, bytes: u64) -> Result<(), Denied> {

@@ -185,7 +185,7 @@ impl Exchange {
             }
             return Ok(Next::Hop(next, response.status()));
         }
-        let head = self.head(target, redirected, &response, &secrets, trace)?;
+        let head = self.tenant.effort.take(trace, || self.head(target, redirected, &response, &secrets, trace)).await?;
         let bodiless = ask.method == "HEAD" || matches!(head.status, 204 | 205 | 304);
         if bodiless {
             if http_body::Body::is_end_stream(response.body()) {
@@ -207,6 +207,7 @@ impl Exchange {
             trace: trace.clone(),
             lease,
             pool: self.door.pool.clone(),
+            tenant: self.tenant.clone(),
             places,
         });
         Ok(Next::Done(head, Some(Box::new(body))))

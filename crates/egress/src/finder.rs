@@ -1,64 +1,70 @@
-//! Finds secrets in text, however it spells them.
+//! Finds secrets in text, however it spells them, in a time that does not tell what they are.
+//!
+//! A search that goes on where a text begins like a secret, and stops where it does not, can be measured: code inside could store guesses
+//! upstream and read them back with a watch. Here each byte of each secret has one bit, and each byte of text moves all bits at once by
+//! the same operations, whichever of them are set. Only the text and the lengths of the secrets decide what is done.
 
 use crate::credentials::Value;
 use crate::denied::Denied;
 use crate::mask::Masker;
-use crate::spelling::{self, Reading, fold};
-use aho_corasick::automaton::{Automaton, StateID};
-use aho_corasick::nfa::contiguous::NFA;
-use aho_corasick::{Anchored, BuildError, dfa::DFA};
+use crate::spelling::{self, LONGEST, Reading, fold};
+use crate::words;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use std::collections::HashSet;
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Longer secrets than this in all, and finding them would cost more than the request.
-const MOST_BYTES: usize = 64 << 10;
+pub(crate) const MOST_BYTES: usize = 16 << 10;
 /// A longer secret is found piece by piece, so that what is held back need not be as long as the longest secret.
 const WINDOW: usize = 256;
 /// Pieces overlap, because base64 mixes a byte with its neighbours.
 const OVERLAP: usize = 8;
-/// Up to this many bytes of patterns there is a table with one step for each byte of text, whatever the text; more would not fit.
-const MOST_IN_TABLE: usize = 4 << 10;
+const BITS: usize = u64::BITS as usize;
 
-enum Machine {
-    Table(DFA),
-    Links(NFA),
-}
+/// How far each form has been read: a bit is set when the byte that it stands for was the last one read.
+pub(crate) type Bits = Zeroizing<Vec<u64>>;
 
 /// Finds secrets: as they are, in hexadecimal and in base64, each in every spelling that [`spelling`] knows.
 #[derive(Clone)]
 pub(crate) struct Finder {
-    machine: Option<Arc<Machine>>,
-    forms: Arc<[Value]>,
+    forms: Arc<Forms>,
     /// Whether a secret has an empty line in it, so that it may be spread over two events of a stream.
     pub(crate) spans_events: bool,
+}
+
+/// The forms in which secrets are looked for. Each begins with a word of its own.
+struct Forms {
+    /// The words of each form.
+    words: Vec<Range<usize>>,
+    /// Words in all.
+    width: usize,
+    /// For each byte of text the places in the forms at which it is right.
+    places: Bits,
+    first: Bits,
+    last: Bits,
 }
 
 impl Finder {
     pub(crate) fn new(values: &[Value]) -> Result<Finder, Denied> {
         if values.iter().map(|value| value.len()).sum::<usize>() > MOST_BYTES {
             return Err(Denied::refuse(format!(
-                "the secrets that the deployment is bound to have more than {MOST_BYTES} bytes and cannot be masked"
+                "the secrets that would have to be masked have more than {MOST_BYTES} bytes together"
             )));
         }
         let mut forms: Vec<Value> = values.iter().flat_map(|value| windows(value)).flat_map(forms).collect();
         forms.sort_by(|one, two| one.as_slice().cmp(two));
         forms.dedup();
-        let machine = (!forms.is_empty()).then(|| Machine::new(&forms)).transpose();
-        let machine = machine.map_err(|_| Denied::refuse("the secrets of this request cannot be masked"))?;
         let spans_events = values.iter().any(|value| has_empty_line(value));
-        Ok(Finder { machine: machine.map(Arc::new), forms: forms.into(), spans_events })
+        Ok(Finder { forms: Arc::new(Forms::new(&forms)), spans_events })
     }
 
     /// Bytes of memory.
     pub(crate) fn size(&self) -> usize {
-        let machine = self.machine.as_ref().map_or(0, |machine| match &**machine {
-            Machine::Table(dfa) => dfa.memory_usage(),
-            Machine::Links(nfa) => nfa.memory_usage(),
-        });
-        machine + self.forms.iter().map(|form| form.capacity() + size_of::<Value>()).sum::<usize>()
+        let forms = &self.forms;
+        size_of::<u64>() * (forms.places.len() + 2 * forms.width) + size_of::<Range<usize>>() * forms.words.len()
     }
 
     /// Whether it is the same one, and not another like it.
@@ -68,7 +74,7 @@ impl Finder {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.machine.is_none()
+        self.forms.width == 0
     }
 
     pub(crate) fn found_in(&self, bytes: &[u8]) -> bool {
@@ -83,51 +89,127 @@ impl Finder {
         (out, masker.found())
     }
 
-    pub(crate) fn start(&self) -> Option<StateID> {
-        match &**self.machine.as_ref()? {
-            Machine::Table(dfa) => dfa.start_state(Anchored::No).ok(),
-            Machine::Links(nfa) => nfa.start_state(Anchored::No).ok(),
-        }
+    /// Words that say how far every form has been read.
+    pub(crate) fn width(&self) -> usize {
+        self.forms.width
     }
 
-    /// One byte further, in its folded form.
-    pub(crate) fn step(&self, state: StateID, byte: u8) -> StateID {
-        match self.machine.as_deref() {
-            Some(Machine::Table(dfa)) => dfa.next_state(Anchored::No, state, fold(byte)),
-            Some(Machine::Links(nfa)) => nfa.next_state(Anchored::No, state, fold(byte)),
-            None => state,
-        }
+    /// One byte further: what was read before goes on where the byte is right, and each form may begin.
+    pub(crate) fn step(&self, byte: u8, before: &[u64], after: &mut [u64]) {
+        words::advance(before, &self.forms.first, self.forms.places(byte), after);
     }
 
-    pub(crate) fn is_match(&self, state: StateID) -> bool {
-        match self.machine.as_deref() {
-            Some(Machine::Table(dfa)) => dfa.is_match(state),
-            Some(Machine::Links(nfa)) => nfa.is_match(state),
-            None => false,
-        }
+    /// What was read before goes on without a byte. Behind a whole secret nothing is left out: a line break there is no part of it.
+    pub(crate) fn skip(&self, before: &[u64], after: &mut [u64]) {
+        words::without(before, &self.forms.last, after);
     }
 
-    /// Where the longest form begins that ends at the end of this text. When the steps are spent, all of the text counts.
-    pub(crate) fn beginning(&self, state: StateID, raw: &[u8], steps: &mut usize) -> Option<usize> {
-        fn patterns(machine: &impl Automaton, state: StateID) -> Vec<usize> {
-            (0..machine.match_len(state)).map(|index| machine.match_pattern(state, index).as_usize()).collect()
-        }
-        let ended = match self.machine.as_deref()? {
-            Machine::Table(dfa) => patterns(dfa, state),
-            Machine::Links(nfa) => patterns(nfa, state),
-        };
-        ended.iter().filter_map(|at| beginning(self.forms.get(*at)?, raw, steps)).min()
+    /// Whether a form has been read to its end.
+    pub(crate) fn is_whole(&self, bits: &[u64]) -> bool {
+        words::meet(bits, &self.forms.last)
+    }
+
+    /// Where the longest form begins that ends at the end of this text, after so many words of work as there are left. When they are spent,
+    /// or it begins before the text, all of the text counts.
+    pub(crate) fn beginning(&self, bits: &[u64], raw: &[u8], work: &mut usize) -> usize {
+        // The last byte of a form is in its last word.
+        let whole = |words: &&Range<usize>| bits[words.end - 1] & self.forms.last[words.end - 1] != 0;
+        let forms = self.forms.words.iter().filter(whole);
+        forms.map(|words| self.forms.beginning(words, raw, work)).min().unwrap_or(0)
     }
 }
 
-impl Machine {
-    fn new(forms: &[Value]) -> Result<Machine, BuildError> {
-        let patterns = forms.iter().map(|form| form.as_slice());
-        if forms.iter().map(|form| form.len()).sum::<usize>() <= MOST_IN_TABLE {
-            DFA::builder().prefilter(false).build(patterns).map(Machine::Table)
-        } else {
-            NFA::builder().prefilter(false).build(patterns).map(Machine::Links)
+impl Forms {
+    fn new(forms: &[Value]) -> Forms {
+        let mut words = Vec::with_capacity(forms.len());
+        let mut width = 0;
+        for form in forms {
+            let next = width + form.len().div_ceil(BITS);
+            words.push(width..next);
+            width = next;
         }
+        let none = |rows: usize| Zeroizing::new(vec![0_u64; rows * width]);
+        let (mut places, mut first, mut last) = (none(1 << u8::BITS), none(1), none(1));
+        for (form, words) in forms.iter().zip(&words) {
+            let bit = |at: usize| (words.start + at / BITS, 1_u64 << (at % BITS));
+            for (at, byte) in form.iter().enumerate() {
+                let (word, bit) = bit(at);
+                places[usize::from(*byte) * width + word] |= bit;
+            }
+            let ((begin, one), (end, two)) = (bit(0), bit(form.len() - 1));
+            first[begin] |= one;
+            last[end] |= two;
+        }
+        // What the search takes for the same byte has the same places.
+        for byte in (0..=u8::MAX).filter(|byte| fold(*byte) != *byte) {
+            let from = usize::from(fold(byte)) * width;
+            places.copy_within(from..from + width, usize::from(byte) * width);
+        }
+        Forms { words, width, places, first, last }
+    }
+
+    fn places(&self, byte: u8) -> &[u64] {
+        let from = usize::from(byte) * self.width;
+        self.places.get(from..from + self.width).unwrap_or_default()
+    }
+
+    /// Goes back through the text, by every way to read it, until the form in these words is at its beginning: the last such place, and
+    /// those right before it, which are backslashes.
+    fn beginning(&self, words: &Range<usize>, raw: &[u8], work: &mut usize) -> usize {
+        let mut ways = Backward::new(self, words);
+        let mut list: Vec<Reading> = Vec::new();
+        let mut last = None;
+        for at in (0..raw.len()).rev() {
+            spelling::readings(&raw[at..], &mut list);
+            let cost = (1 + list.len()) * words.len();
+            if *work < cost {
+                *work = 0;
+                return 0;
+            }
+            *work -= cost;
+            match (ways.step(raw[at], &list), last) {
+                (true, _) => last = Some(at),
+                (false, Some(last)) => return last,
+                (false, None) => {}
+            }
+        }
+        last.unwrap_or(0)
+    }
+}
+
+/// How one form can be read backward from its end. A bit is set when what stands behind its byte is right.
+struct Backward<'a> {
+    forms: &'a Forms,
+    words: Range<usize>,
+    /// The bits at the place that was read last and at those behind it.
+    near: VecDeque<Vec<u64>>,
+}
+
+impl<'a> Backward<'a> {
+    fn new(forms: &'a Forms, words: &Range<usize>) -> Backward<'a> {
+        let end = forms.last[words.clone()].to_vec();
+        Backward { forms, words: words.clone(), near: [end].into() }
+    }
+
+    /// One place further to the front. Tells whether the form begins here.
+    fn step(&mut self, byte: u8, list: &[Reading]) -> bool {
+        let (mut here, mut begins) = (vec![0; self.words.len()], false);
+        let plain = [(1, &[byte][..])];
+        let ways = plain.into_iter().chain(list.iter().map(|one| (one.length, one.bytes())));
+        for (length, bytes) in ways {
+            let Some(behind) = self.near.get(length - 1) else { continue };
+            let mut bits = behind.clone();
+            for byte in bytes.iter().rev() {
+                begins |= words::retreat(&mut bits, &self.forms.places(*byte)[self.words.clone()]);
+            }
+            if bytes.is_empty() {
+                words::without(behind, &self.forms.last[self.words.clone()], &mut bits);
+            }
+            words::join(&mut here, &bits);
+        }
+        self.near.push_front(here);
+        self.near.truncate(LONGEST);
+        begins
     }
 }
 
@@ -163,67 +245,4 @@ fn has_empty_line(value: &[u8]) -> bool {
 /// Whether an event of a stream ends here: at an empty line.
 pub(crate) fn ends_event(raw: &[u8]) -> bool {
     [&b"\n\n"[..], b"\r\r", b"\n\r\n"].iter().any(|end| raw.ends_with(end))
-}
-
-/// From where the text up to its end can be read as this form: the last such place, and those right before it, which are backslashes.
-/// With no steps left it is the whole text: a server that repeats a secret without end must not cost the host its time.
-fn beginning(form: &[u8], raw: &[u8], steps: &mut usize) -> Option<usize> {
-    // No spelling of a byte is shorter than the byte.
-    let latest = raw.len().checked_sub(form.len())?;
-    if raw[latest..].iter().map(|byte| fold(*byte)).eq(form.iter().copied()) {
-        return Some(latest);
-    }
-    let can_begin = |from: &usize| spelling::is_special(raw[*from]) || Some(&fold(raw[*from])) == form.first();
-    let mut last = None;
-    for from in (0..=latest).rev() {
-        let fits = can_begin(&from) && reads(form, &raw[from..], steps);
-        *steps = steps.saturating_sub(1);
-        if *steps == 0 {
-            return Some(0);
-        }
-        match (fits, last) {
-            (true, _) => last = Some(from),
-            (false, Some(_)) => break,
-            (false, None) => {}
-        }
-    }
-    last
-}
-
-/// No, when the steps are spent.
-fn reads(form: &[u8], raw: &[u8], steps: &mut usize) -> bool {
-    let mut open = vec![(0, 0)];
-    let mut seen = HashSet::new();
-    let mut list: Vec<Reading> = Vec::new();
-    while let Some((at, done)) = open.pop() {
-        let Some(byte) = raw.get(at).copied() else {
-            if done == form.len() {
-                return true;
-            }
-            continue;
-        };
-        if !seen.insert((at, done)) {
-            continue;
-        }
-        *steps = steps.saturating_sub(1);
-        if *steps == 0 {
-            return false;
-        }
-        if spelling::is_special(byte) {
-            spelling::readings(&raw[at..], &mut list);
-            let fits = |one: &&Reading| {
-                let bytes = one.bytes();
-                let wanted = form.get(done..done + bytes.len()).unwrap_or_default();
-                // Nothing is left out before the first byte.
-                bytes.len() == wanted.len()
-                    && bytes.iter().map(|b| fold(*b)).eq(wanted.iter().copied())
-                    && (at > 0 || !bytes.is_empty())
-            };
-            open.extend(list.iter().filter(fits).map(|one| (at + one.length, done + one.bytes().len())));
-        }
-        if form.get(done) == Some(&fold(byte)) {
-            open.push((at + 1, done + 1));
-        }
-    }
-    false
 }

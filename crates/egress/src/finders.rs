@@ -1,4 +1,4 @@
-//! Finders that are ready: making one costs more than the rest of a small request, and the next request has the same secrets.
+//! Finders that are ready: the next request has the same secrets, and a finder of long ones is large.
 
 use crate::credentials::Value;
 use crate::denied::Denied;
@@ -13,8 +13,6 @@ use zeroize::Zeroizing;
 /// Kept at most, and their bytes.
 const MOST: usize = 256;
 const MOST_BYTES: usize = 64 << 20;
-/// A larger one is made for each request.
-const LARGEST: usize = MOST_BYTES / 16;
 /// What nobody has used for this long is not kept: the secret may have been changed.
 const IDLE: Duration = Duration::from_secs(300);
 
@@ -53,10 +51,8 @@ impl Finders {
             return Ok(kept.finder.clone());
         }
         let finder = Finder::new(values)?;
-        if finder.size() <= LARGEST {
-            let (tenant, deployment) = (tenant.to_owned(), deployment.to_owned());
-            self.keep(name, Kept { tenant, deployment, finder: finder.clone(), used: now }, now);
-        }
+        let (tenant, deployment) = (tenant.to_owned(), deployment.to_owned());
+        self.keep(name, Kept { tenant, deployment, finder: finder.clone(), used: now }, now);
         Ok(finder)
     }
 
@@ -94,6 +90,7 @@ impl Finders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finder;
 
     fn values(texts: &[&str]) -> Vec<Value> {
         texts.iter().map(|text| Zeroizing::new(text.as_bytes().to_vec())).collect()
@@ -133,11 +130,13 @@ mod tests {
             assert!(often.is(&finders.get("acme", "d", &values(&["used-often"])).unwrap()), "{number}");
         }
         assert_eq!(finders.lock().len(), MOST);
-        let long = "x".repeat(60 << 10);
-        finders.get("acme", "d", &values(&[&long])).unwrap();
+        for letter in 'a'..='z' {
+            let long = letter.to_string().repeat(finder::MOST_BYTES);
+            let first = finders.get("acme", "d", &values(&[&long])).unwrap();
+            assert!(first.is(&finders.get("acme", "d", &values(&[&long])).unwrap()), "the longest one is kept too");
+        }
         let size: usize = finders.lock().values().map(|kept| kept.finder.size()).sum();
         assert!(size <= MOST_BYTES, "{size}");
-        assert!(often.is(&finders.get("acme", "d", &values(&["used-often"])).unwrap()), "the long one was not kept");
     }
 
     #[test]

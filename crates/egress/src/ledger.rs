@@ -36,9 +36,13 @@ pub struct Bytes {
     pub down: u64,
 }
 
-/// Asked before bytes go on their way. `false`: the quota is spent.
+/// What a call may use.
 pub trait Budget: Send + Sync {
+    /// Asked before bytes go on their way. `false`: the quota is spent.
     fn spend(&self, bytes: u64) -> bool;
+
+    /// Told what the host has computed for it.
+    fn computed(&self, cpu_us: u64);
 }
 
 pub struct NoBudget;
@@ -47,6 +51,8 @@ impl Budget for NoBudget {
     fn spend(&self, _: u64) -> bool {
         true
     }
+
+    fn computed(&self, _: u64) {}
 }
 
 /// Told of each decision, once, when all is known about it. It should be quick: a request ends in its hands.
@@ -135,6 +141,10 @@ impl Trace {
     pub(crate) fn masked(&self, count: u64) {
         self.entry.masked.fetch_add(count, Ordering::Relaxed);
         self.ledger.masked.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn computed(&self, cpu_us: u64) {
+        self.ledger.budget.computed(cpu_us);
     }
 
     pub(crate) fn up(&self, bytes: u64) -> Result<(), Denied> {

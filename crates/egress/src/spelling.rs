@@ -49,11 +49,6 @@ pub(crate) fn fold(byte: u8) -> u8 {
     }
 }
 
-/// Whether a byte can begin a reading other than itself.
-pub(crate) fn is_special(byte: u8) -> bool {
-    matches!(byte, b'%' | b'\\' | b'&' | b'=' | b'\r' | b'\n' | 0)
-}
-
 /// Every reading of the text's beginning, except for its first byte as it is.
 pub(crate) fn readings(raw: &[u8], out: &mut Vec<Reading>) {
     out.clear();
@@ -61,11 +56,25 @@ pub(crate) fn readings(raw: &[u8], out: &mut Vec<Reading>) {
         Some(b'%') => percent(raw, out),
         Some(b'\\') => backslash(raw, out),
         Some(b'&') => entity(raw, out),
-        Some(b'=') => out.extend(hex(raw, 1..3).map(|code| Reading::byte(code as u8, 3))),
-        // UTF-16 has a zero beside each letter, and base64 is broken into lines.
-        Some(0 | b'\r' | b'\n') => out.push(Reading::nothing(1)),
+        Some(b'=') => quoted_printable(raw, out),
+        // UTF-16 has a zero beside each letter, and so has its hexadecimal form.
+        Some(0) => out.push(Reading::nothing(1)),
+        Some(b'0') if raw.get(1) == Some(&b'0') => out.push(Reading::nothing(2)),
+        // Base64 is broken into lines, and bytes in hexadecimal are set apart.
+        Some(b'\r' | b'\n') => out.extend([Reading::nothing(1), Reading::nothing(1 + indent(&raw[1..]))]),
+        Some(b' ' | b':') => out.push(Reading::nothing(1)),
         _ => {}
     }
+    for at in 0..out.len() {
+        // The same when they are written in another way.
+        if let (&[0 | b'\r' | b'\n'], length) = (out[at].bytes(), out[at].length) {
+            out.push(Reading::nothing(length));
+        }
+    }
+}
+
+fn indent(raw: &[u8]) -> usize {
+    raw.iter().take(LONGEST - 1).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
 fn hex(raw: &[u8], at: Range<usize>) -> Option<u32> {
@@ -87,6 +96,12 @@ fn percent(raw: &[u8], out: &mut Vec<Reading>) {
     }
 }
 
+fn quoted_printable(raw: &[u8], out: &mut Vec<Reading>) {
+    out.extend(hex(raw, 1..3).map(|code| Reading::byte(code as u8, 3)));
+    let soft_break = [&b"=\r\n"[..], b"=\n"].into_iter().find(|soft_break| raw.starts_with(soft_break));
+    out.extend(soft_break.map(|text| Reading::nothing(text.len())));
+}
+
 fn backslash(raw: &[u8], out: &mut Vec<Reading>) {
     let run = raw.iter().take(MOST_BACKSLASHES).take_while(|byte| **byte == b'\\').count();
     for length in [2, 4] {
@@ -104,14 +119,18 @@ fn backslash(raw: &[u8], out: &mut Vec<Reading>) {
                 out.extend(Reading::letter(code, run + 3).filter(|_| code > 0x7f));
             }
         }
-        b'n' | b'r' => out.extend([simple(if next == b'n' { b'\n' } else { b'\r' }), Reading::nothing(run + 1)]),
+        b'n' => out.push(simple(b'\n')),
+        b'r' => out.push(simple(b'\r')),
         b't' => out.push(simple(b'\t')),
         b'b' => out.push(simple(8)),
         b'f' => out.push(simple(12)),
-        b'0'..=b'3' => {
-            let digits = raw.get(run..run + 3).filter(|digits| digits.iter().all(|d| (b'0'..=b'7').contains(d)));
-            let code = digits.map(|digits| digits.iter().fold(0, |sum: u32, d| sum << 3 | u32::from(d - b'0')));
-            out.extend(code.map(|code| Reading::byte(code as u8, run + 3)));
+        b'0'..=b'7' => {
+            let digits = raw[run..].iter().take(3).take_while(|digit| (b'0'..=b'7').contains(digit)).enumerate();
+            let mut code = 0;
+            for (at, digit) in digits {
+                code = code << 3 | u32::from(digit - b'0');
+                out.extend(u8::try_from(code).map(|code| Reading::byte(code, run + at + 1)));
+            }
         }
         other if !other.is_ascii_alphanumeric() => out.push(simple(other)),
         _ => {}

@@ -1,6 +1,7 @@
 //! What a tenant has open, and how often it asks. Tenants share no limit, so none can take from another.
 
 use crate::denied::Denied;
+use crate::effort::Effort;
 use crate::limits::Limits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,6 +68,7 @@ pub(crate) struct Tenant {
     share: Share,
     hosts: Mutex<HashMap<String, Arc<Share>>>,
     pub(crate) lookups: Arc<Semaphore>,
+    pub(crate) effort: Effort,
 }
 
 /// A request's places; they are free again when it is dropped.
@@ -82,6 +84,7 @@ impl Tenant {
             share: Share::new(limits.open_per_tenant, limits.rate_per_tenant, limits),
             hosts: Mutex::default(),
             lookups: Arc::new(Semaphore::new(lookups)),
+            effort: Effort::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Requests are served by threads that must not be kept. What takes longer than a moment (large bodies, dear checks) is done
 //! here. It cannot be stopped once it has begun, so it is bounded before; its CPU time is for the tenant to pay.
 
-use rustix::time::{ClockId, clock_gettime};
+use egress::thread_cpu_us;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -73,12 +73,6 @@ impl Workers {
         tenants.insert(tenant.to_owned(), Arc::downgrade(&new));
         new
     }
-}
-
-/// CPU time that this thread has used.
-fn thread_cpu_us() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
 }
 
 #[cfg(test)]

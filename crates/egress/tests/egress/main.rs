@@ -4,6 +4,7 @@ mod bindings;
 mod classify;
 mod credentials;
 mod docs;
+mod effort;
 mod flow;
 mod hostile;
 mod network;

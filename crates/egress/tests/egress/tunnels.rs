@@ -281,6 +281,8 @@ fn tunnels_end() {
         fn spend(&self, bytes: u64) -> bool {
             self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(bytes)).is_ok()
         }
+
+        fn computed(&self, _: u64) {}
     }
     run(async {
         let secure = Secure::new().await;

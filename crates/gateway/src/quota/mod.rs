@@ -170,6 +170,11 @@ impl egress::Budget for EgressBudget {
         }
         left
     }
+
+    fn computed(&self, cpu_us: u64) {
+        let now = Instant::now();
+        self.0.iter().for_each(|account| account.lock().spend(cpu_us, now));
+    }
 }
 
 impl Drop for Admission {

@@ -389,6 +389,8 @@ impl egress::Budget for Breaks {
         assert!(bytes == 0, "the budget broke down after {bytes} bytes");
         true
     }
+
+    fn computed(&self, _: u64) {}
 }
 
 /// What a panic says in the middle of a request that has the secret, with all that the stack has to tell.
