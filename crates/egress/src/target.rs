@@ -56,8 +56,8 @@ impl Target {
         let host = host(url.hostname()).map_err(wrong)?;
         let (path, query) = (url.pathname().to_owned(), url.search().to_owned());
         let target = Target { origin: Origin { scheme, host, port }, path, query };
-        // A relative URL may have grown beyond what was measured above.
-        if target.path.len() + target.query.len() > LONGEST_URL {
+        // A relative URL has a base, and letters may be written as several: it may have grown beyond what was measured above.
+        if target.to_string().len() > LONGEST_URL {
             return Err(Denied::invalid(format!("the URL has more than {LONGEST_URL} bytes")));
         }
         Ok(target)

@@ -2,7 +2,7 @@
 
 use crate::rig;
 
-use egress::{Code, Door, Limits, Pass, Rules, Serve, Settings, explain};
+use egress::{Code, Door, LONGEST_URL, Limits, Pass, Rules, Serve, Settings, Target, explain};
 use rig::*;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
@@ -374,4 +374,16 @@ fn addresses_that_the_operator_refuses() {
         }
         assert!(door.explain(&everything(), "https://93.184.217.34/", "GET").await.allowed);
     });
+}
+
+/// The bound is for the URL that is sent: a letter takes more bytes there than where it was asked for.
+#[test]
+fn a_url_that_grows_when_it_is_written_out() {
+    for letters in LONGEST_URL / 6 - 8..LONGEST_URL / 6 + 8 {
+        let asked = format!("http://a.example/{}", "é".repeat(letters));
+        match Target::parse(&asked) {
+            Ok(target) => assert_eq!(Target::parse(&target.to_string()).unwrap(), target),
+            Err(denied) => assert_eq!(denied.code, Code::Invalid),
+        }
+    }
 }
