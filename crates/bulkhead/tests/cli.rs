@@ -383,3 +383,19 @@ fn it_runs_for_an_unprivileged_user() {
     let run = bulkhead(["doctor", "--json"]).started_by(&nobody, &dir);
     assert_eq!((run.code, json(&run)["walls"][0]["available"].as_bool()), (0, Some(true)), "{run:?}");
 }
+
+/// As for an ordinary user with subordinate uids, after `unshare --user --map-auto --map-root-user`.
+#[test]
+fn a_host_with_subordinate_uids_gives_each_jail_its_own() {
+    let Some(mut shell) = support::subordinate::Subordinate::new() else {
+        skips::skip("only root can give a user namespace a range of uids");
+        return;
+    };
+    let program = env!("CARGO_BIN_EXE_bulkhead");
+    let out = shell.run(&format!(
+        r#"{program} doctor --json; {program} exec {} double_price '{{"price": 45}}'"#,
+        example("prices.js")
+    ));
+    assert!(out.contains("30000 uids, one for each jail: 30000-59999"), "{out}");
+    assert!(out.ends_with("{\"doublePrice\":90}\n"), "{out}");
+}

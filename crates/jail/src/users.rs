@@ -90,9 +90,9 @@ pub(crate) fn survey() -> Result<String, String> {
 fn users() -> &'static Result<Users, String> {
     USERS.get_or_init(|| {
         if !is_root() {
-            return Err(
-                "the host runs as an ordinary user, who has one (start it as root to give each jail its own)".into()
-            );
+            return Err("the host runs as an ordinary user, who has one (to give each jail its own, start it as root; or, if \
+                        `/etc/subuid` and `/etc/subgid` name the user, through `unshare --user --map-auto --map-root-user`)"
+                .into());
         }
         let wanted = RANGE.get().map_or(USUAL.to_vec(), |range| vec![range.clone()]);
         let taken = Taken::read();

@@ -5,6 +5,7 @@ pub mod fake;
 pub mod host;
 pub mod http;
 pub mod signed;
+pub mod subordinate;
 pub mod world;
 
 use std::io::{Read, Write};
