@@ -5,12 +5,13 @@ mod support;
 
 use isolate::{IsolateSettings, IsolateWall, Together};
 use jail::program::{Bounds, Child, Content, Mount, Tree, system};
+use policy::Boundary;
 use sandbox::{Code, Deployment, Pool};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use support::{Server, run};
+use support::{Server, call, in_session, run};
 
 const CALLS: usize = 60;
 
@@ -86,13 +87,18 @@ const LARGE: &str = "export default { tools: { run: { run: async () => {
     return taken[7];
 } } } }";
 
-/// Together they would fill the control group around all, and the kernel would kill in there as it likes.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn large_calls_of_one_tenant_cost_no_call_of_another() {
+/// A pool whose compartments have 480 MiB together.
+async fn small_pool() -> Arc<Pool> {
     let together = Together { memory_mb: 640, ..Together::default() };
     let settings =
         IsolateSettings { quick_forks: false, together: Some(together), ..IsolateSettings::new(support::carrier()) };
-    let pool = support::pool_on(Arc::new(IsolateWall::start(settings).await.expect("a wall")));
+    support::pool_on(Arc::new(IsolateWall::start(settings).await.expect("a wall")))
+}
+
+/// Together they would fill the control group around all, and the kernel would kill in there as it likes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_calls_of_one_tenant_cost_no_call_of_another() {
+    let pool = small_pool().await;
     let large = Server::new(LARGE).tenant("large").limit("memory_mb", 80);
     // Larger than each of the others, so it is the first that the kernel would kill.
     let small = LARGE.replace("60e6", "70e6").replace("3000", "50");
@@ -125,4 +131,44 @@ async fn large_calls_of_one_tenant_cost_no_call_of_another() {
         }
     }
     assert!(served > 0);
+}
+
+/// Counts the calls of its compartment, or sleeps first.
+const COUNT: &str = "let n = 0; export default { tools: { run: { run: async ({ ms }) => {
+    await new Promise((done) => setTimeout(done, ms ?? 0));
+    return ++n;
+} } } }";
+
+/// Which call of its compartment this was, in this session.
+async fn count(pool: &Pool, server: &Arc<Deployment>, session: usize, input: &str) -> Result<String, Code> {
+    let answer = call(pool, server, &in_session("run", input, Some(&format!("session-{session}")))).await;
+    answer.outcome.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|failure| failure.code)
+}
+
+/// The attack: sessions of two tenants that nobody uses hold all the memory there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_sessions_of_two_tenants_keep_nobody_out() {
+    for boundary in [Boundary::Call, Boundary::Session, Boundary::Server, Boundary::Tenant] {
+        let pool = small_pool().await;
+        let server = |tenant: &str, boundary| {
+            Server::new(COUNT).tenant(tenant).boundary(boundary).limit("time_ms", 20_000).deploy()
+        };
+        // Three times 136 MiB, and what the servers keep.
+        let (one, two) = (server("one", Boundary::Session), server("two", Boundary::Session));
+        for (server, session) in [(&one, 0), (&one, 1), (&two, 0)] {
+            assert_eq!(count(&pool, server, session, "{}").await.as_deref(), Ok("1"));
+        }
+        let busy = {
+            let (pool, one) = (pool.clone(), one.clone());
+            tokio::spawn(async move { count(&pool, &one, 0, r#"{"ms":3000}"#).await })
+        };
+        while pool.state().running == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let third = server("three", boundary);
+        assert_eq!(count(&pool, &third, 0, "{}").await.as_deref(), Ok("1"), "{boundary:?}");
+        assert_eq!(busy.await.expect("no panic").as_deref(), Ok("2"), "what is at work does not give way");
+        assert_eq!(count(&pool, &two, 0, "{}").await.as_deref(), Ok("2"), "who holds less keeps what it has");
+        assert_eq!(count(&pool, &one, 1, "{}").await.as_deref(), Ok("1"), "the idle one of the largest holder went");
+    }
 }

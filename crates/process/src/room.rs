@@ -1,12 +1,12 @@
 //! Memory of all programs together, and who gives way to whom when there is no more of it.
 //!
-//! One tenant may have all of it while nobody else wants any. When another tenant wants some, programs give way in this
-//! order: spares of anybody; idle programs of a tenant that holds more for its weight; programs of such a tenant that are
-//! still starting; and then programs with calls in flight, which take no further call and end with the last one. Calls
-//! in flight are never ended for another tenant.
+//! One tenant may have all of it while nobody else wants any. When another tenant wants some, programs give way by the rule
+//! of [`sandbox::way`]. Those with calls in flight take no further call then, and end with the last one: calls in flight are
+//! never ended for another tenant.
 //!
 //! A tenant that had to wait has a claim for a while: the room that others leave is not theirs to take back.
 
+use sandbox::way::{self, Holding, Stage};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -52,16 +52,6 @@ struct Hold {
     /// It was told to give way.
     leaving: bool,
     told: Arc<Notify>,
-}
-
-/// In the order in which programs give way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    /// Nobody waits for it yet, whether it has started or not.
-    Spare,
-    Idle,
-    Starting,
-    Busy,
 }
 
 struct Levels<'a> {
@@ -198,26 +188,16 @@ impl State {
         }
     }
 
-    /// The earlier stage goes first, then the tenant that holds most for its weight, then what was used longest ago.
+    /// Idle programs of the tenant itself stay: its next session does not end another of its own.
     fn victim(&self, tenant: &str, bytes: u64) -> Option<u64> {
         let levels = self.levels();
-        let own = levels.of(tenant, bytes);
-        let gives_way = |hold: &Hold| match hold.stage {
-            _ if hold.leaving => false,
-            Stage::Spare => true,
-            _ if &*hold.tenant == tenant => false,
-            // Between equals whoever wants it now has it.
-            Stage::Idle => levels.of(&hold.tenant, 0) >= own,
-            Stage::Starting | Stage::Busy => levels.of(&hold.tenant, 0) > own,
-        };
-        let (mut found, mut rank) = (None, None);
-        for (number, hold) in self.holds.iter().filter(|(_, hold)| gives_way(hold)) {
-            let this = (hold.stage, -levels.of(&hold.tenant, 0), hold.since);
-            if rank.is_none_or(|rank| this < rank) {
-                (found, rank) = (Some(*number), Some(this));
-            }
-        }
-        found
+        let staying = self.holds.iter().filter(|(_, hold)| !hold.leaving);
+        let holdings = staying.map(|(number, hold)| {
+            let (level, own) = (levels.of(&hold.tenant, 0), &*hold.tenant == tenant);
+            (*number, Holding { stage: hold.stage, level, own, since: hold.since })
+        });
+        let offered = holdings.filter(|(_, holding)| !(holding.own && holding.stage == Stage::Idle));
+        way::first(levels.of(tenant, bytes), offered)
     }
 }
 

@@ -11,6 +11,7 @@ mod host;
 mod pool;
 mod receipt;
 mod wall;
+pub mod way;
 
 pub use failure::{Code, During, Failure};
 pub use host::{Host, HostCall, HostRefusal, HostReply, LogLine, NoNetwork, Stream};

@@ -3,7 +3,7 @@
 use crate::signed::{self, Draft};
 use gateway::observe::Traces;
 use gateway::{Parts, Running, Settings};
-use isolate::{Carrier, IsolateSettings, IsolateWall};
+use isolate::{Carrier, IsolateSettings, IsolateWall, Together};
 use policy::{Allowance, Ask, Boundary, Limits};
 use registry::{Actor, NewKey, Registry, Role, Scope};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -32,9 +32,14 @@ pub fn host_actor() -> Actor {
 }
 
 pub async fn pools() -> HashMap<String, Arc<Pool>> {
+    pools_with(Together::default()).await
+}
+
+pub async fn pools_with(together: Together) -> HashMap<String, Arc<Pool>> {
     let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
     let carrier = Carrier::beside(&folder).unwrap();
-    let wall = IsolateWall::start(IsolateSettings { heap_mb: 128, ..IsolateSettings::new(carrier) }).await.unwrap();
+    let settings = IsolateSettings { heap_mb: 128, together: Some(together), ..IsolateSettings::new(carrier) };
+    let wall = IsolateWall::start(settings).await.unwrap();
     HashMap::from([("isolate".to_owned(), Arc::new(Pool::new(Arc::new(wall), PoolSettings::default())))])
 }
 

@@ -360,3 +360,35 @@ fn sessions_outlive_the_host_unless_their_compartment_held_them() {
         second.shutdown().await;
     });
 }
+
+/// The attack: sessions of two tenants that nobody uses hold all the memory of the wall, and a third comes.
+#[test]
+fn idle_sessions_of_two_tenants_give_way_to_a_third() {
+    test(async {
+        let dir = tempfile::tempdir().unwrap();
+        // 480 MiB for compartments: three of 136, and what the servers keep.
+        let pools = host::pools_with(isolate::Together { memory_mb: 640, ..Default::default() }).await;
+        let host = host::start(dir.path(), Settings::default(), pools).await;
+        let mut clients = Vec::new();
+        for (name, sessions) in [("one", 2), ("two", 1), ("three", 1)] {
+            let tenant = host::tenant_at(&host, name);
+            tenant.deploy("busy", Boundary::Session, BUSY).await;
+            for _ in 0..sessions {
+                let mut client = tenant.at("busy");
+                client.begin("2025-11-25", json!({})).await;
+                clients.push(client);
+            }
+        }
+        let count = async |client: &Client| {
+            client.legacy("tools/call", json!({ "name": "count" })).await.result()["content"][0]["text"].clone()
+        };
+        for client in &clients {
+            assert_eq!(count(client).await, "1", "the third tenant's is the last of them");
+        }
+        assert_eq!(count(&clients[3]).await, "2", "and stays");
+        assert_eq!(count(&clients[2]).await, "2", "who holds less gives nothing");
+        assert_eq!(count(&clients[1]).await, "2", "what was used last stays");
+        assert_eq!(count(&clients[0]).await, "1", "the session that gave way goes on in a new compartment");
+        host.shutdown().await;
+    });
+}

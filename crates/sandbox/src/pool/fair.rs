@@ -5,6 +5,9 @@
 //! just now: a call that computes, a compartment that grows. Each tenant has a virtual time:
 //! what it has used so far, divided by its weight. The tenant with the least is next; within a tenant, who came first.
 
+mod holds;
+
+use holds::Hold;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -128,6 +131,8 @@ pub(super) struct Fair {
     running: usize,
     turns: usize,
     memory: u64,
+    /// What of the memory is held beyond calls, in the order in which it was taken.
+    holds: BTreeMap<u64, Hold>,
     waiting: usize,
     /// The greatest virtual time of anybody who was let in.
     clock: f64,
@@ -157,6 +162,7 @@ impl Fair {
             running: 0,
             turns: 0,
             memory: 0,
+            holds: BTreeMap::new(),
             waiting: 0,
             clock: 0.0,
             next_number: 0,
@@ -192,6 +198,7 @@ impl Fair {
         }
         if let Some(index) = self.names.get(tenant) {
             self.tenants[*index].weight = f64::from(weight);
+            self.dispatch();
         }
     }
 
@@ -212,7 +219,7 @@ impl Fair {
         // With nobody in line there is nobody to overtake.
         if self.backlog.is_empty() {
             let candidate = Candidate { tenant: index, lane: position, number, parts, memory };
-            if self.allowed(&candidate) && self.fits(&candidate) {
+            if self.allowed(&candidate) && self.fits(&candidate) && self.room(index, memory).is_some() {
                 self.tenants[index].time = self.tenants[index].time.max(self.clock);
                 let charged = self.let_in(&candidate);
                 return Entered::Now(ticket, charged);
@@ -244,33 +251,6 @@ impl Fair {
         tenant.turns -= ticket.parts;
         self.turns -= ticket.parts;
         self.dispatch();
-    }
-
-    /// Takes memory for something that outlives calls, if there is room: the tenant, which must not be forgotten meanwhile.
-    pub(super) fn hold(&mut self, tenant: &str, memory: u64) -> Option<usize> {
-        let index = self.tenant(tenant);
-        self.has_room(index, memory).then(|| {
-            self.take_memory(index, memory);
-            index
-        })
-    }
-
-    /// Gives back what was held.
-    pub(super) fn let_go(&mut self, tenant: usize, memory: u64) {
-        self.tenants[tenant].memory -= memory;
-        self.memory -= memory;
-        self.dispatch();
-    }
-
-    fn take_memory(&mut self, tenant: usize, memory: u64) {
-        self.tenants[tenant].memory += memory;
-        self.memory += memory;
-    }
-
-    /// Whether there is so much memory left, for this tenant and at all. Whatever the bounds, one at a time goes.
-    fn has_room(&self, tenant: usize, memory: u64) -> bool {
-        let fits = |held: u64, most: u64| memory == 0 || held == 0 || held.saturating_add(memory) <= most;
-        fits(self.tenants[tenant].memory, self.limits.memory_per_tenant) && fits(self.memory, self.limits.memory)
     }
 
     /// A call is over and leaves its place with the memory of its ticket. `turns` are the microseconds of its turns, `cpu` its CPU time, `place`
@@ -433,9 +413,9 @@ impl Fair {
         times.fold(self.clock, f64::min)
     }
 
-    /// The tenant's next that its own bounds and the memory that is left allow. Who waits for memory holds nobody up: it may
-    /// be long until there is as much as it wants, and others could wait for that only. With no place left, it is somebody
-    /// who needs none: those who have one must be able to leave it.
+    /// The tenant's next that its own bounds and the memory that is left, or that others give way with, allow. Who waits for
+    /// memory holds nobody up: it may be long until there is as much as it wants, and others could wait for that only. With no
+    /// place left, it is somebody who needs none: those who have one must be able to leave it.
     fn candidate(&self, index: usize) -> Option<Candidate> {
         let tenant = &self.tenants[index];
         let turn = tenant.turn_line.first_key_value().map(|(number, waiter)| (*number, None, waiter.parts, 0));
@@ -443,7 +423,7 @@ impl Fair {
         let places = lanes.filter_map(|(lane, Lane { line, .. })| {
             line.first_key_value().map(|(number, waiter)| (*number, Some(lane), waiter.parts, waiter.memory))
         });
-        let places = places.filter(|(.., memory)| self.has_room(index, *memory));
+        let places = places.filter(|(.., memory)| self.room(index, *memory).is_some());
         let full = self.running >= self.limits.running || tenant.running >= self.limits.running_per_tenant;
         let next = turn.into_iter().chain(places.filter(|_| !full)).min_by_key(|(number, ..)| *number);
         let (number, lane, parts, memory) = next?;
@@ -451,16 +431,14 @@ impl Fair {
         self.allowed(&candidate).then_some(candidate)
     }
 
-    /// Whether the tenant's own bounds allow it.
+    /// Whether the tenant's own bounds of places and turns allow it.
     fn allowed(&self, candidate: &Candidate) -> bool {
         let tenant = &self.tenants[candidate.tenant];
         let place = candidate.lane.is_none_or(|lane| {
             tenant.running < self.limits.running_per_tenant && tenant.lanes[lane].running < self.limits.running_per_lane
         });
         // Whatever the bounds, one at a time goes.
-        place
-            && self.has_room(candidate.tenant, candidate.memory)
-            && (tenant.turns == 0 || tenant.turns + candidate.parts <= self.limits.turns_per_tenant)
+        place && (tenant.turns == 0 || tenant.turns + candidate.parts <= self.limits.turns_per_tenant)
     }
 
     /// Whether there is enough left for it.
@@ -469,8 +447,11 @@ impl Fair {
         place && (self.turns == 0 || self.turns + candidate.parts <= self.limits.turns)
     }
 
-    /// Takes what it wants and charges what it is expected to use; that is put right when its turn is over.
+    /// Takes what it wants, with what gives way for it, and charges what it is expected to use; that is put right when its
+    /// turn is over.
     fn let_in(&mut self, candidate: &Candidate) -> f64 {
+        let victims = self.room(candidate.tenant, candidate.memory).unwrap_or_default();
+        self.give_way(victims);
         let tenant = &mut self.tenants[candidate.tenant];
         tenant.idle_sweeps = 0;
         self.clock = self.clock.max(tenant.time);

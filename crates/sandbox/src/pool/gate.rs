@@ -50,10 +50,10 @@ impl Gate {
         Ok(Seat::new(self.clone(), tenant.clone(), ticket, charged))
     }
 
-    /// Memory for what outlives a call, in MiB; nothing where there is not so much left.
+    /// Memory for what outlives a call, in MiB; nothing where there is not so much left and not enough gives way.
     pub(super) fn hold(self: &Arc<Gate>, tenant: &str, memory: u64) -> Option<Hold> {
-        let tenant = lock(&self.fair).hold(tenant, memory)?;
-        Some(Hold { gate: self.clone(), tenant, memory })
+        let number = lock(&self.fair).hold(tenant, memory)?;
+        Some(Hold { gate: self.clone(), number })
     }
 
     pub(super) fn crowd(&self) -> Crowd {
@@ -107,16 +107,50 @@ impl Gate {
     }
 }
 
-/// Memory that somebody holds until this is dropped.
+/// Memory that is held until this is dropped, or until it gives way.
 pub(super) struct Hold {
     gate: Arc<Gate>,
-    tenant: usize,
-    memory: u64,
+    number: u64,
+}
+
+impl Hold {
+    /// From now on it gives way while no stay lasts. The receiver hears of it, or that this was dropped before.
+    pub(super) fn yields(&self) -> oneshot::Receiver<()> {
+        lock(&self.gate.fair).yields(self.number)
+    }
+
+    /// Keeps it from giving way. `None` when it has given way already.
+    pub(super) fn stay(&self) -> Option<Stay> {
+        let there = lock(&self.gate.fair).stay(self.number);
+        there.then(|| Stay { gate: self.gate.clone(), number: self.number })
+    }
+
+    /// Whether it has given way.
+    pub(super) fn gone(&self) -> bool {
+        !lock(&self.gate.fair).holds(self.number)
+    }
+
+    /// Whether a stay lasts.
+    pub(super) fn in_use(&self) -> bool {
+        lock(&self.gate.fair).in_use(self.number)
+    }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        lock(&self.gate.fair).let_go(self.tenant, self.memory);
+        lock(&self.gate.fair).let_go(self.number);
+    }
+}
+
+/// As long as it lasts, what it was given for does not give way.
+pub(super) struct Stay {
+    gate: Arc<Gate>,
+    number: u64,
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        lock(&self.gate.fair).left(self.number);
     }
 }
 
@@ -195,7 +229,10 @@ impl Seat {
         let mut held = lock(&self.held);
         let memory = std::mem::take(&mut held.memory);
         let has_some = memory > 0 && !held.left;
-        has_some.then(|| Hold { gate: self.gate.clone(), tenant: self.ticket.tenant, memory })
+        has_some.then(|| {
+            let number = lock(&self.gate.fair).keep(self.ticket.tenant, memory);
+            Hold { gate: self.gate.clone(), number }
+        })
     }
 
     /// Gives up the turn, keeps the place.

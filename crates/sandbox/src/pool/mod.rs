@@ -92,11 +92,13 @@ impl Pool {
         let Ground { settings, calls, counts, .. } = &*self.inner.ground;
         let plot = self.inner.plot(deployment);
         let _visit = plot.visit();
-        let seat = calls.enter(&plot.tenant, plot.lane, plot.memory(request), plot.parts(), settings.patience).await?;
+        // What is there for it does not give way while it waits.
+        let (memory, _stay) = plot.memory(request);
+        let seat = calls.enter(&plot.tenant, plot.lane, memory, plot.parts(), settings.patience).await?;
         let seat = Leaving(Arc::new(seat));
         let pace = Pace { turn: settings.turn(limits.cpu_ms), patience: settings.patience };
         for attempt in 1.. {
-            let compartment = match plot.take(request, &seat.0).await {
+            let taken = match plot.take(request, &seat.0).await {
                 // The seed was lost and nobody had noticed yet; the next attempt plants anew.
                 Err(failure) if failure.code == Code::CompartmentLost && attempt < ATTEMPTS => continue,
                 taken => taken?,
@@ -105,14 +107,14 @@ impl Pool {
             let within = Duration::from_millis(limits.time_ms);
             let mut unanswered = Unanswered((deployment.permit.boundary() == Boundary::Call).then_some(counts));
             let (outcome, used, connected) =
-                stint::run(&seat.0, &*compartment, request, host.clone(), within, pace).await;
+                stint::run(&seat.0, &*taken.compartment, request, host.clone(), within, pace).await;
             unanswered.0 = None;
             usage.add(&used);
             let lost = outcome.as_ref().is_err_and(|failure| failure.code == Code::CompartmentLost);
             if lost {
                 plot.doubt_spares();
             }
-            plot.give_back(compartment);
+            plot.give_back(taken);
             if !lost || usage.host_calls > 0 || connected || attempt == ATTEMPTS {
                 return outcome;
             }
@@ -124,7 +126,7 @@ impl Pool {
     pub async fn seed(&self, deployment: &Arc<Deployment>) -> Result<Arc<dyn Seed>, Failure> {
         let plot = self.inner.plot(deployment);
         let _visit = plot.visit();
-        plot.seed(None).await
+        plot.seed(None).await.map(|(seed, _)| seed)
     }
 
     /// A tenant's share of a busy host, relative to others'. Who was never given one has 1, and 0 counts as 1.

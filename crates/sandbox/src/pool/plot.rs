@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::fair::TURN;
-use super::gate::{Gate, Hold, Seat};
+use super::gate::{Gate, Hold, Seat, Stay};
 use super::strikes::Strikes;
 use super::{PoolSettings, lock};
 use crate::{Code, Compartment, Deployment, Failure, Growth, Request, Seed, Wall};
@@ -78,7 +78,22 @@ struct Shared {
 struct Grown {
     compartment: Arc<dyn Compartment>,
     /// All that it may take, also between calls.
-    _memory: Option<Hold>,
+    memory: Hold,
+    /// Its seed cannot go before it.
+    _seed: Stay,
+}
+
+impl Grown {
+    /// `None` when it is dead or has given way.
+    fn stay(&self) -> Option<Stay> {
+        if self.compartment.alive() { self.memory.stay() } else { None }
+    }
+}
+
+/// A compartment with a call in it, which keeps what the compartment needs from giving way.
+pub(super) struct Taken {
+    pub(super) compartment: Arc<dyn Compartment>,
+    _stay: Stay,
 }
 
 /// What a process takes beside the memory that its limit is about, in MiB.
@@ -138,18 +153,26 @@ impl Plot {
     }
 
     /// The memory that a call has to have before it starts, in MiB: all that its compartment may take, unless that is there.
-    pub(super) fn memory(&self, request: &Request) -> u64 {
-        let sharer = match (self.deployment.permit.boundary(), &request.session) {
-            (Boundary::Call, _) | (Boundary::Session, None) => return self.need(),
-            (Boundary::Session, Some(session)) => Sharer::Session(session.clone()),
-            (Boundary::Server | Boundary::Tenant, _) => Sharer::Everybody,
-        };
+    /// Then it stays there for the call.
+    pub(super) fn memory(&self, request: &Request) -> (u64, Option<Stay>) {
+        let Some(sharer) = self.sharer(request) else { return (self.need(), None) };
         let shared = lock(&self.shared).get(&sharer).cloned();
-        let Some(shared) = shared else { return self.need() };
+        let Some(shared) = shared else { return (self.need(), None) };
         // While somebody grows it, it has its memory.
-        let there =
-            shared.compartment.try_lock().is_ok_and(|held| !held.as_ref().is_some_and(|held| held.compartment.alive()));
-        if there { self.need() } else { 0 }
+        let Ok(held) = shared.compartment.try_lock() else { return (0, None) };
+        match held.as_ref().and_then(Grown::stay) {
+            Some(stay) => (0, Some(stay)),
+            None => (self.need(), None),
+        }
+    }
+
+    /// With whom this request shares its compartment; `None`: with nobody.
+    fn sharer(&self, request: &Request) -> Option<Sharer> {
+        match (self.deployment.permit.boundary(), &request.session) {
+            (Boundary::Call, _) | (Boundary::Session, None) => None,
+            (Boundary::Session, Some(session)) => Some(Sharer::Session(session.clone())),
+            (Boundary::Server | Boundary::Tenant, _) => Some(Sharer::Everybody),
+        }
     }
 
     fn need(&self) -> u64 {
@@ -170,62 +193,117 @@ impl Plot {
     }
 
     /// The compartment for this request. Who waits for others on the way does so without a turn.
-    pub(super) async fn take(
-        self: &Arc<Plot>,
-        request: &Request,
-        seat: &Seat,
-    ) -> Result<Arc<dyn Compartment>, Failure> {
-        match (self.deployment.permit.boundary(), &request.session) {
-            (Boundary::Call, _) | (Boundary::Session, None) => self.take_spare(seat).await,
-            (Boundary::Session, Some(session)) => self.join(Sharer::Session(session.clone()), seat).await,
-            (Boundary::Server | Boundary::Tenant, _) => self.join(Sharer::Everybody, seat).await,
+    pub(super) async fn take(self: &Arc<Plot>, request: &Request, seat: &Seat) -> Result<Taken, Failure> {
+        match self.sharer(request) {
+            Some(sharer) => self.join(sharer, seat).await,
+            None => self.take_spare(seat).await,
         }
     }
 
-    async fn take_spare(self: &Arc<Plot>, seat: &Seat) -> Result<Arc<dyn Compartment>, Failure> {
+    async fn take_spare(self: &Arc<Plot>, seat: &Seat) -> Result<Taken, Failure> {
         // Asked first, because spares die with their seed.
-        let seed = self.seed(Some(seat)).await?;
+        let (seed, stay) = self.seed(Some(seat)).await?;
         while let Some(spare) = self.next_spare() {
             if spare.alive() {
-                return Ok(spare);
+                return Ok(Taken { compartment: spare, _stay: stay });
             }
         }
         let wanted = self.wanted.load(Ordering::Relaxed);
         self.wanted.store((wanted * 2).min(self.ground.settings.spares), Ordering::Relaxed);
-        self.grow(&*seed, Growth::OneCall).await
+        Ok(Taken { compartment: self.grow(&*seed, Growth::OneCall).await?, _stay: stay })
     }
 
     fn next_spare(&self) -> Option<Arc<dyn Compartment>> {
         lock(&self.spares).pop_front()
     }
 
-    async fn join(&self, sharer: Sharer, seat: &Seat) -> Result<Arc<dyn Compartment>, Failure> {
+    async fn join(self: &Arc<Plot>, sharer: Sharer, seat: &Seat) -> Result<Taken, Failure> {
         let shared = {
             let mut all = lock(&self.shared);
             if !all.contains_key(&sharer) && all.len() >= self.ground.settings.sessions {
                 return Err(Failure::new(Code::Busy, "this server has too many sessions; try again later"));
             }
             let fresh = || Arc::new(Shared { compartment: Default::default(), last_used: Mutex::new(Instant::now()) });
-            all.entry(sharer).or_insert_with(fresh).clone()
+            all.entry(sharer.clone()).or_insert_with(fresh).clone()
         };
         *lock(&shared.last_used) = Instant::now();
         let mut held = match shared.compartment.try_lock() {
             Ok(held) => held,
             Err(_) => self.meanwhile(Some(seat), shared.compartment.lock()).await,
         };
-        match &*held {
-            Some(Grown { compartment, .. }) if compartment.alive() => Ok(compartment.clone()),
-            _ => {
-                self.bury(&mut held);
-                *held = None;
-                let seed = self.seed(Some(seat)).await?;
-                let memory = seat.hand_on().or_else(|| self.ground.calls.hold(&self.tenant, self.need()));
-                let memory = Some(memory.ok_or_else(full)?);
-                let compartment = self.grow(&*seed, Growth::ManyCalls).await?;
-                *held = Some(Grown { compartment: compartment.clone(), _memory: memory });
-                Ok(compartment)
-            }
+        if let Some(grown) = &*held
+            && let Some(stay) = grown.stay()
+        {
+            return Ok(Taken { compartment: grown.compartment.clone(), _stay: stay });
         }
+        self.bury(&mut held);
+        *held = None;
+        let (grown, taken) = self.grow_shared(seat).await?;
+        self.heed(&grown.memory, |plot| plot.give_up(sharer));
+        *held = Some(grown);
+        Ok(taken)
+    }
+
+    async fn grow_shared(self: &Arc<Plot>, seat: &Seat) -> Result<(Grown, Taken), Failure> {
+        let (seed, of_seed) = self.seed(Some(seat)).await?;
+        let memory = seat.hand_on().or_else(|| self.ground.calls.hold(&self.tenant, self.need()));
+        let memory = memory.ok_or_else(full)?;
+        let stay = memory.stay().ok_or_else(full)?;
+        let compartment = self.grow(&*seed, Growth::ManyCalls).await?;
+        let grown = Grown { compartment: compartment.clone(), memory, _seed: of_seed };
+        Ok((grown, Taken { compartment, _stay: stay }))
+    }
+
+    /// From now on this gives way while no call needs it, and then is let go in this manner.
+    fn heed<F: Future<Output = ()> + Send>(
+        self: &Arc<Plot>,
+        memory: &Hold,
+        let_go: impl FnOnce(Arc<Plot>) -> F + Send + 'static,
+    ) {
+        let (plot, told) = (Arc::downgrade(self), memory.yields());
+        tokio::spawn(async move {
+            // Who lets go of it before says nothing.
+            if told.await.is_ok()
+                && let Some(plot) = plot.upgrade()
+            {
+                let_go(plot).await;
+            }
+        });
+    }
+
+    /// An idle compartment gave way. Its sharers get a new one at their next call.
+    async fn give_up(self: Arc<Plot>, sharer: Sharer) {
+        self.gave_way();
+        // There the seed is in the process.
+        if self.forget(&sharer) && self.deployment.permit.boundary() == Boundary::Tenant {
+            self.planted.lock().await.seed = None;
+        }
+    }
+
+    /// False when somebody has grown another meanwhile, or is about to.
+    fn forget(&self, sharer: &Sharer) -> bool {
+        let mut all = lock(&self.shared);
+        let gone = all.get(sharer).is_some_and(|shared| {
+            let held = shared.compartment.try_lock();
+            held.is_ok_and(|held| held.as_ref().is_none_or(|grown| grown.memory.gone()))
+        });
+        gone && all.remove(sharer).is_some()
+    }
+
+    /// The seed gave way, and its spares go with it. The next call plants anew.
+    async fn give_up_seed(self: Arc<Plot>) {
+        self.gave_way();
+        let mut planted = self.planted.lock().await;
+        if planted.memory.as_ref().is_some_and(Hold::gone) {
+            (planted.seed, planted.memory) = (None, None);
+            self.doubt_spares();
+        }
+    }
+
+    fn gave_way(&self) {
+        self.ground.counts.killed(Code::Busy);
+        let (tenant, server) = (&*self.tenant, &*self.deployment.server);
+        tracing::info!(tenant, server, "a process without a call gave way: its memory was needed");
     }
 
     /// Lets go of a compartment that was ended between calls, and says so: no caller hears of it.
@@ -234,7 +312,11 @@ impl Plot {
         let cpu = grown.compartment.cpu_time();
         if let Some(code) = grown.compartment.ended() {
             *held = None;
-            self.strike(code, cpu);
+            match code {
+                // It has done nothing wrong.
+                Code::Busy => self.gave_way(),
+                code => self.strike(code, cpu),
+            }
         }
     }
 
@@ -295,7 +377,7 @@ impl Plot {
     }
 
     /// After a call: the used compartment goes, and spares are grown for the next callers, off the path of this one.
-    pub(super) fn give_back(self: &Arc<Plot>, used: Arc<dyn Compartment>) {
+    pub(super) fn give_back(self: &Arc<Plot>, used: Taken) {
         drop(used);
         if self.deployment.permit.boundary() != Boundary::Call {
             return;
@@ -338,8 +420,8 @@ impl Plot {
         }
     }
 
-    /// The living seed, planted if need be.
-    pub(super) async fn seed(&self, seat: Option<&Seat>) -> Result<Arc<dyn Seed>, Failure> {
+    /// The living seed, planted if need be. It does not give way while the stay lasts.
+    pub(super) async fn seed(self: &Arc<Plot>, seat: Option<&Seat>) -> Result<(Arc<dyn Seed>, Stay), Failure> {
         let mut planted = match self.planted.try_lock() {
             Ok(planted) => planted,
             Err(_) => self.meanwhile(seat, self.planted.lock()).await,
@@ -349,8 +431,9 @@ impl Plot {
         }
         if let Some(seed) = &planted.seed
             && seed.alive()
+            && let Some(stay) = planted.memory.as_ref().and_then(Hold::stay)
         {
-            return Ok(seed.clone());
+            return Ok((seed.clone(), stay));
         }
         if let Some(trouble) = &planted.trouble
             && Instant::now() < trouble.retry_at
@@ -360,8 +443,10 @@ impl Plot {
         self.doubt_spares();
         match self.meanwhile(seat, self.plant(seat.is_some())).await {
             Ok((seed, memory)) => {
+                let stay = memory.stay().ok_or_else(full)?;
+                self.heed(&memory, Plot::give_up_seed);
                 *planted = Planted { seed: Some(seed.clone()), memory: Some(memory), trouble: None };
-                Ok(seed)
+                Ok((seed, stay))
             }
             Err(failure) => {
                 let times = planted.trouble.as_ref().map_or(0, |t| t.times) + 1;
@@ -408,14 +493,16 @@ impl Plot {
         let settings = &self.ground.settings;
         self.watch();
         lock(&self.shared).retain(|sharer, shared| {
+            let mut in_use = Arc::strong_count(shared) > 1;
             if let Ok(mut held) = shared.compartment.try_lock() {
                 self.bury(&mut held);
+                in_use |= held.as_ref().is_some_and(|grown| grown.memory.in_use());
             }
             let idle = match sharer {
                 Sharer::Session(_) => settings.session_idle,
                 Sharer::Everybody => settings.idle,
             };
-            Arc::strong_count(shared) > 1 || lock(&shared.last_used).elapsed() < idle
+            in_use || lock(&shared.last_used).elapsed() < idle
         });
         if self.last_used().elapsed() > Duration::from_secs(5) {
             let wanted = self.wanted.load(Ordering::Relaxed).div_ceil(2).max(settings.spares.min(1));
@@ -431,6 +518,7 @@ impl Plot {
                 match plot.plant(false).await {
                     // Spares of the old one are as good as ever; they go first, and it goes with the last of them.
                     Ok((seed, memory)) => {
+                        plot.heed(&memory, Plot::give_up_seed);
                         let mut planted = plot.planted.lock().await;
                         (planted.seed, planted.memory) = (Some(seed), Some(memory));
                     }

@@ -28,6 +28,12 @@ enum Step {
         tenant: usize,
         weight: u32,
     },
+    /// One of those inside hands its memory on to something that stays.
+    HandOn(usize),
+    /// What stays is used, left alone, or let go.
+    Use(usize),
+    LeaveAlone(usize),
+    LetGo(usize),
     Sweep,
 }
 
@@ -41,6 +47,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<usize>().prop_map(Step::Pause),
         2 => any::<usize>().prop_map(Step::Resume),
         1 => (0..4usize, 0..9u32).prop_map(|(tenant, weight)| Step::Weigh { tenant, weight }),
+        3 => any::<usize>().prop_map(Step::HandOn),
+        2 => any::<usize>().prop_map(Step::Use),
+        2 => any::<usize>().prop_map(Step::LeaveAlone),
+        1 => any::<usize>().prop_map(Step::LetGo),
         1 => Just(Step::Sweep),
     ]
 }
@@ -79,7 +89,17 @@ struct Inside {
     turn: Option<(Ticket, f64)>,
 }
 
+/// Something that stays.
+struct Stays {
+    tenant: usize,
+    memory: u64,
+    number: u64,
+    used: usize,
+    told: Receiver<()>,
+}
+
 struct World {
+    stays: Vec<Stays>,
     fair: Fair,
     limits: FairLimits,
     line: Vec<Standing>,
@@ -90,7 +110,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 impl World {
     fn new(limits: FairLimits) -> World {
-        World { fair: Fair::new(limits), limits, line: Vec::new(), inside: Vec::new() }
+        World { stays: Vec::new(), fair: Fair::new(limits), limits, line: Vec::new(), inside: Vec::new() }
     }
 
     fn enter(&mut self, tenant: usize, want: Want, parts: usize, seat: Option<Ticket>) {
@@ -151,9 +171,50 @@ impl World {
                 }
             }
             Step::Weigh { tenant, weight } => self.fair.set_weight(NAMES[tenant], weight),
+            Step::HandOn(index) => {
+                let rich = |inside: &Inside| inside.place.is_some_and(|place| place.memory > 0);
+                let rich: Vec<usize> = (0..self.inside.len()).filter(|n| rich(&self.inside[*n])).collect();
+                if let Some(index) = pick(index, rich.len())
+                    && let Inside { tenant, place: Some(place), .. } = &mut self.inside[rich[index]]
+                {
+                    let memory = std::mem::take(&mut place.memory);
+                    let number = self.fair.keep(place.tenant, memory);
+                    let told = self.fair.yields(number);
+                    self.stays.push(Stays { tenant: *tenant, memory, number, used: 0, told });
+                }
+            }
+            Step::Use(index) => {
+                self.gone();
+                if let Some(index) = pick(index, self.stays.len()) {
+                    assert!(self.fair.stay(self.stays[index].number), "nobody was told that it is gone");
+                    self.stays[index].used += 1;
+                }
+            }
+            Step::LeaveAlone(index) => {
+                let used: Vec<usize> = (0..self.stays.len()).filter(|n| self.stays[*n].used > 0).collect();
+                if let Some(index) = pick(index, used.len()) {
+                    self.stays[used[index]].used -= 1;
+                    self.fair.left(self.stays[used[index]].number);
+                }
+            }
+            Step::LetGo(index) => {
+                if let Some(index) = pick(index, self.stays.len()) {
+                    self.fair.let_go(self.stays.swap_remove(index).number);
+                }
+            }
             Step::Sweep => self.fair.sweep(),
         }
+        self.gone();
         self.listen();
+    }
+
+    /// What has given way is gone, and nobody used it.
+    fn gone(&mut self) {
+        self.stays.retain_mut(|stays| {
+            let gave_way = stays.told.try_recv().is_ok();
+            assert!(!gave_way || stays.used == 0, "it was in use");
+            !gave_way
+        });
     }
 
     /// Everybody in line listens.
@@ -182,8 +243,11 @@ impl World {
         let memory = |tenant: Option<usize>| -> (u64, usize) {
             let inside = self.inside.iter().filter_map(|inside| Some((inside.tenant, inside.place?.memory)));
             let again = self.line.iter().filter_map(|standing| Some((standing.tenant, standing.seat?.memory)));
-            let theirs =
-                inside.chain(again).filter(|(t, memory)| *memory > 0 && tenant.is_none_or(|tenant| tenant == *t));
+            let stays = self.stays.iter().map(|stays| (stays.tenant, stays.memory));
+            let theirs = inside
+                .chain(again)
+                .chain(stays)
+                .filter(|(t, memory)| *memory > 0 && tenant.is_none_or(|tenant| tenant == *t));
             theirs.fold((0, 0), |(sum, holders), (_, memory)| (sum + memory, holders + 1))
         };
         let in_line = self.line.iter().filter(|standing| standing.ticket.lane.is_some());
@@ -210,6 +274,10 @@ impl World {
     /// All inside leave, one after the other: then all in line come in, and leave, too.
     fn empty(&mut self) {
         let mut left = 10_000;
+        while !self.stays.is_empty() {
+            self.take(&Step::LetGo(0));
+            self.check();
+        }
         while !self.inside.is_empty() {
             self.take(&Step::Leave(0));
             self.check();

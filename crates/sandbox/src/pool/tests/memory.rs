@@ -40,15 +40,18 @@ async fn who_waits_for_memory_in_vain_hears_busy_and_holds_nobody_up() {
 /// A compartment that stays keeps its memory, and the next calls in it need none.
 #[tokio::test(start_paused = true)]
 async fn compartments_that_stay_hold_their_memory() {
-    let (pool, _) = wall(4).pool(PoolSettings { patience: ms(500), ..turns(100, 100) });
-    let servers: Vec<_> = (0..4).map(|_| server_with("loud", Work::Ask(ms(1)), Boundary::Server)).collect();
-    for server in &servers[..3] {
-        assert!(call(&pool, server).await.outcome.is_ok());
+    let (pool, seen) = wall(4).pool(PoolSettings { patience: ms(500), ..turns(100, 100) });
+    let servers: Vec<_> = (0..4).map(|_| server_with("loud", Work::Ask(ms(2000)), Boundary::Server)).collect();
+    for server in servers[..3].iter().cloned() {
+        let pool = pool.clone();
+        tokio::spawn(async move { call(&pool, &server).await });
     }
-    assert!(call(&pool, &servers[0]).await.outcome.is_ok(), "its compartment is there");
+    tokio::time::sleep(ms(1)).await;
+    assert_eq!(seen.inside.load(Ordering::SeqCst), 3);
     let failure = call(&pool, &servers[3]).await.outcome.expect_err("no memory");
     assert_eq!(failure.code, Code::Busy);
     assert!(call(&pool, &server("quiet", Work::Ask(ms(1)))).await.outcome.is_ok());
-    pool.release(&servers[1].id);
-    assert!(call(&pool, &servers[3]).await.outcome.is_ok(), "one was let go");
+    let answer = call(&pool, &servers[0]).await;
+    assert_eq!((answer.outcome.is_ok(), answer.receipt.wait_us), (true, 0), "its compartment is there");
+    assert_eq!(pool.totals().grown, 4);
 }

@@ -69,3 +69,17 @@ fn what_is_used_outside_calls_is_paid_for() {
     assert!(matches!(quiet.try_recv(), Ok(Word::Come(_))), "it came later and goes first");
     assert!(hostile.try_recv().is_err());
 }
+
+/// A wall may have compartments give way to other tenants. They have done nothing wrong.
+#[tokio::test(start_paused = true)]
+async fn what_gave_way_is_no_reason_for_a_pause() {
+    let (pool, seen) = pool();
+    let server = server_with("acme", Work::Compute(ms(1)), Boundary::Server);
+    seen.gave_way.store(true, Ordering::SeqCst);
+    for time in 0..5 {
+        assert_eq!(fails(&pool, &server).await, None, "time {time}");
+        end_one(&seen).await;
+    }
+    let kills = pool.totals().kills;
+    assert!(kills.contains(&(Code::Busy, 5)) && kills.contains(&(Code::CpuLimit, 0)), "{kills:?}");
+}

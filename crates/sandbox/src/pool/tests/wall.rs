@@ -43,6 +43,10 @@ pub(super) struct Seen {
     pub(super) planted: AtomicUsize,
     /// Each took all compartments there were.
     pub(super) blows: AtomicUsize,
+    /// Compartments that are there.
+    pub(super) standing: AtomicUsize,
+    /// Why those that are found ended were ended: not because they computed, but because they gave way.
+    pub(super) gave_way: AtomicBool,
     /// Compartments that are to be found ended when they are next looked at.
     pub(super) to_end: AtomicUsize,
 }
@@ -67,12 +71,14 @@ pub(super) struct Cardboard {
     /// Whatever is planted is lost.
     pub(super) loses_seeds: bool,
     pub(super) memory_mb: Option<u64>,
+    /// What each seed holds.
+    pub(super) seed_mb: u64,
 }
 
 impl Cardboard {
     pub(super) fn new() -> Cardboard {
         let (plant, grow) = (Duration::ZERO, Duration::ZERO);
-        Cardboard { seen: Arc::default(), plant, grow, loses_seeds: false, memory_mb: None }
+        Cardboard { seen: Arc::default(), plant, grow, loses_seeds: false, memory_mb: None, seed_mb: 0 }
     }
 
     pub(super) fn pool(self, settings: PoolSettings) -> (Arc<Pool>, Arc<Seen>) {
@@ -111,7 +117,8 @@ impl Wall for Cardboard {
                 _ => Work::SleepThenCompute(time(1), time(2)),
             };
             let surface = RawValue::from_string("{}".to_owned()).expect("JSON");
-            Ok(Arc::new(Bed { work, grow: self.grow, seen: self.seen.clone(), surface }) as Arc<dyn Seed>)
+            let (seen, memory_mb) = (self.seen.clone(), self.seed_mb);
+            Ok(Arc::new(Bed { work, grow: self.grow, seen, surface, memory_mb }) as Arc<dyn Seed>)
         })
     }
 }
@@ -121,6 +128,7 @@ struct Bed {
     grow: Duration,
     seen: Arc<Seen>,
     surface: Box<RawValue>,
+    memory_mb: u64,
 }
 
 impl Seed for Bed {
@@ -135,9 +143,14 @@ impl Seed for Bed {
             let (work, seen) = (self.work, self.seen.clone());
             let blows = seen.blows.load(Ordering::SeqCst);
             tokio::time::sleep(self.grow).await;
+            seen.standing.fetch_add(1, Ordering::SeqCst);
             Ok(Arc::new(Carton { work, seen, blows, began: Mutex::default(), over: AtomicBool::new(false) })
                 as Arc<dyn Compartment>)
         })
+    }
+
+    fn memory_mb(&self) -> u64 {
+        self.memory_mb
     }
 
     fn alive(&self) -> bool {
@@ -161,6 +174,12 @@ struct Carton {
 impl Carton {
     fn stands(&self) -> bool {
         self.seen.blows.load(Ordering::SeqCst) == self.blows
+    }
+}
+
+impl Drop for Carton {
+    fn drop(&mut self) {
+        self.seen.standing.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -209,7 +228,8 @@ impl Compartment for Carton {
     }
 
     fn ended(&self) -> Option<Code> {
-        (!self.alive()).then_some(Code::CpuLimit)
+        let code = if self.seen.gave_way.load(Ordering::SeqCst) { Code::Busy } else { Code::CpuLimit };
+        (!self.alive()).then_some(code)
     }
 
     fn cpu_time(&self) -> Option<Duration> {
