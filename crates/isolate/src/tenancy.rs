@@ -14,13 +14,22 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// Servers one tenant's process may hold over its life; a deploy adds one.
+/// Servers one tenant's process may hold over its life; a deploy adds one, and so does a server that comes back after it gave
+/// way. The next one starts another process.
 const MOST_SERVERS: u32 = 64;
 
 /// The processes of the tenants that share one.
 #[derive(Default)]
 pub(crate) struct Tenancy {
-    homes: Mutex<HashMap<(String, bool), Weak<Home>>>,
+    homes: Mutex<HashMap<Key, Weak<Home>>>,
+}
+
+/// Servers that share a process. With one memory limit for all, the process is counted rightly as long as one is there.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    tenant: String,
+    jit: bool,
+    memory_mb: u64,
 }
 
 struct Home {
@@ -38,7 +47,6 @@ pub(crate) struct TenantSeed {
 
 impl Tenancy {
     /// Loads the server into its tenant's process, which is started if it is not there.
-    /// The process keeps the memory limit of the first server that came.
     pub(crate) async fn plant(&self, base: &Arc<Zygote>, deployment: &Deployment) -> Result<TenantSeed, Failure> {
         let frame = load_frame(deployment)?;
         let home = self.home(base, deployment).await?;
@@ -51,9 +59,11 @@ impl Tenancy {
         let limits = deployment.permit.limits();
         let mut homes = self.homes.lock().await;
         homes.retain(|_, home| home.strong_count() > 0);
-        let key = (deployment.tenant.clone(), deployment.permit.jit());
+        let (jit, memory_mb) = (deployment.permit.jit(), limits.memory_mb);
+        let key = Key { tenant: deployment.tenant.clone(), jit, memory_mb };
         if let Some(home) = homes.get(&key).and_then(Weak::upgrade)
             && home.process.alive()
+            && !home.full()
         {
             return Ok(home);
         }
@@ -68,6 +78,11 @@ impl Tenancy {
 }
 
 impl Home {
+    /// While a server loads, nobody knows; then the load itself says so.
+    fn full(&self) -> bool {
+        self.servers.try_lock().is_ok_and(|servers| *servers >= MOST_SERVERS)
+    }
+
     async fn load(self: Arc<Home>, frame: Vec<u8>, limits: Limits) -> Result<TenantSeed, Failure> {
         // Held while loading: servers are numbered in the order in which they were loaded.
         let mut servers = self.servers.lock().await;

@@ -324,3 +324,17 @@ async fn a_full_deployment_answers_busy_at_once() {
     assert_eq!(one.unwrap(), "1");
     assert_eq!((two, three), (Err(Code::Busy), Err(Code::Busy)));
 }
+
+/// A process holds 64 servers over its life. A tenant whose servers come and go has the next one in another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_of_a_tenant_come_and_go_without_end() {
+    let pool = pool().await;
+    let stays = Server::new(COUNTER).boundary(Boundary::Tenant).tenant("t").deploy();
+    assert_eq!(run(&pool, &stays, "{}").await.as_deref(), Ok("1"));
+    for server in 0..80 {
+        let goes = Server::new(COUNTER).boundary(Boundary::Tenant).tenant("t").deploy();
+        assert_eq!(run(&pool, &goes, "{}").await.as_deref(), Ok("1"), "server {server}");
+        pool.release(&goes.id);
+    }
+    assert_eq!(run(&pool, &stays, "{}").await.as_deref(), Ok("2"), "and the first is where it was");
+}
