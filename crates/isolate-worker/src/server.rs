@@ -201,9 +201,10 @@ fn await_promise(
         if wait < 0.0 {
             return Err(format!("initialisation waits for something that can never happen ({what})"));
         }
-        // The host says nothing while a server loads, so this only sleeps; its time limit ends a long sleep.
+        // This only sleeps; the host's time limit ends a long sleep. What the host says to the tenant's other servers meanwhile
+        // is read when this one is loaded.
         let pause = Duration::from_millis(wait.clamp(1.0, 1000.0) as u64);
-        if jail::socket::poll_readable(crate::channel::FD, Some(pause)).unwrap_or(true) {
+        if jail::socket::poll_closed(crate::channel::FD, pause).unwrap_or(true) {
             return Err("the host went away".to_owned());
         }
     }

@@ -7,6 +7,7 @@ use policy::Boundary;
 use sandbox::{Code, Operation, Program, Request, Speaks};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 use support::{Kept, Server, call, in_session, pool, run, tool};
 
 const COUNTER: &str = "let n = 0; export default { tools: { run: { run: () => ++n } } }";
@@ -323,6 +324,25 @@ async fn a_full_deployment_answers_busy_at_once() {
         tokio::join!(run(&pool, &server, "{}"), run(&pool, &server, "{}"), run(&pool, &server, "{}"));
     assert_eq!(one.unwrap(), "1");
     assert_eq!((two, three), (Err(Code::Busy), Err(Code::Busy)));
+}
+
+/// Servers of one tenant share a process. What the host says to one while another sleeps in its initialisation fails neither.
+#[tokio::test]
+async fn calls_beside_a_server_that_sleeps_while_it_loads() {
+    let pool = pool().await;
+    let tenant = |source: &str| Server::new(source).boundary(Boundary::Tenant).tenant("t").deploy();
+    let awake = tenant(COUNTER);
+    assert_eq!(run(&pool, &awake, "{}").await.as_deref(), Ok("1"));
+    let asleep = tenant(&format!("await new Promise((go) => setTimeout(go, 700)); {COUNTER}"));
+    let loading = {
+        let pool = pool.clone();
+        tokio::spawn(async move { run(&pool, &asleep, "{}").await })
+    };
+    for call in 2..5 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(run(&pool, &awake, "{}").await, Ok(call.to_string()));
+    }
+    assert_eq!(loading.await.expect("no panic").as_deref(), Ok("1"));
 }
 
 /// A process holds 64 servers over its life. A tenant whose servers come and go has the next one in another.

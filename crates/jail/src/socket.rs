@@ -161,8 +161,18 @@ pub fn write_all(fd: RawFd, mut bytes: &[u8]) -> io::Result<()> {
 /// It is `ppoll` with no signal mask: unlike `poll` the kernel restarts it by itself after a stop or a freeze, where
 /// `poll` comes back as `restart_syscall`, which no policy allows.
 pub fn poll_readable(fd: RawFd, timeout: Option<Duration>) -> io::Result<bool> {
+    poll(fd, libc::POLLIN, timeout)
+}
+
+/// Waits until the other end of a stream socket is closed, whatever there is to read; false after `timeout`.
+pub fn poll_closed(fd: RawFd, timeout: Duration) -> io::Result<bool> {
+    // The kernel tells of a closed end whether it is asked to or not.
+    poll(fd, 0, Some(timeout))
+}
+
+fn poll(fd: RawFd, events: libc::c_short, timeout: Option<Duration>) -> io::Result<bool> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut poll = libc::pollfd { fd, events, revents: 0 };
     let ready = retry(|| {
         let left = deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
         let left = left.as_ref().map_or(ptr::null(), ptr::from_ref);
