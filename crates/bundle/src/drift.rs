@@ -2,7 +2,7 @@
 
 use crate::surface::LISTS;
 use crate::text::reveal;
-use crate::{Digest, Lock, Surface, canonical_digest};
+use crate::{Binding, Digest, Lock, Surface, canonical_digest};
 use policy::{Boundary, LimitName};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -37,6 +37,8 @@ pub enum Kind {
     HostRemoved,
     SecretAdded,
     SecretRemoved,
+    /// Hosts, place or format of a secret.
+    SecretChanged,
     EndpointAdded,
     EndpointRemoved,
     LimitRaised,
@@ -87,9 +89,9 @@ impl Drift {
             });
         }
         surfaces(&old.surface, &new.surface, &mut changes);
-        let (hosts, secrets) = ((Kind::HostAdded, Kind::HostRemoved), (Kind::SecretAdded, Kind::SecretRemoved));
+        let hosts = (Kind::HostAdded, Kind::HostRemoved);
         sets("host", "/egress", hosts, &old.egress, &new.egress, &mut changes);
-        sets("secret", "/secrets", secrets, &old.secrets, &new.secrets, &mut changes);
+        secrets(&old.secrets, &new.secrets, &mut changes);
         let endpoints = (Kind::EndpointAdded, Kind::EndpointRemoved);
         sets("endpoint", "/endpoints", endpoints, &old.endpoints, &new.endpoints, &mut changes);
         let (was, is) = (old.limits(), new.limits());
@@ -166,6 +168,23 @@ fn sets<T: Ord + fmt::Display + Serialize>(
             changes.push(Change { kind, of, name, pointer, old, new });
         }
     }
+}
+
+/// A secret that is bound otherwise than before is one change, and not one that goes and one that comes.
+fn secrets(old: &BTreeSet<Binding>, new: &BTreeSet<Binding>, changes: &mut Vec<Change>) {
+    let mut found = Vec::new();
+    sets("secret", "/secrets", (Kind::SecretAdded, Kind::SecretRemoved), old, new, &mut found);
+    let (removed, mut added): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.kind == Kind::SecretRemoved);
+    for gone in removed {
+        match added.iter().position(|come| come.name == gone.name) {
+            Some(at) => {
+                let come = added.remove(at);
+                changes.push(Change { kind: Kind::SecretChanged, old: gone.old, ..come });
+            }
+            None => changes.push(gone),
+        }
+    }
+    changes.extend(added);
 }
 
 /// What entries of a list are called, and the kinds of their changes.

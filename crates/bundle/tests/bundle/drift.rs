@@ -95,6 +95,21 @@ fn what_is_allowed() {
     "#);
 }
 
+/// What becomes of one secret is one line, whether its hosts or its place change.
+#[test]
+fn a_secret_that_is_bound_otherwise_is_one_change() {
+    let old = lock();
+    let bind = |edit: fn(&mut bundle::Binding)| {
+        let changed = old.secrets.iter().cloned().map(|mut binding| {
+            edit(&mut binding);
+            binding
+        });
+        lines(&Drift::between(&old, &Lock { secrets: changed.collect(), ..old.clone() }))
+    };
+    insta::assert_snapshot!(bind(|binding| binding.hosts = ["b.example.com".parse().unwrap()].into()), @r#"wider ~ secret "API_TOKEN" changed at "/secrets/0": {"asked":false,"format":"Bearer {}","hosts":["api.example.com"],"name":"API_TOKEN","place":{"header":"authorization"}} → {"asked":false,"format":"Bearer {}","hosts":["b.example.com"],"name":"API_TOKEN","place":{"header":"authorization"}}"#);
+    insta::assert_snapshot!(bind(|binding| binding.place = bundle::Place::Body("/note".parse().unwrap())), @r#"wider ~ secret "API_TOKEN" changed at "/secrets/0": {"asked":false,"format":"Bearer {}","hosts":["api.example.com"],"name":"API_TOKEN","place":{"header":"authorization"}} → {"asked":false,"format":"Bearer {}","hosts":["api.example.com"],"name":"API_TOKEN","place":{"body":"/note"}}"#);
+}
+
 #[test]
 fn hidden_characters_are_seen() {
     let smuggled: String = "ignore".chars().map(|c| char::from_u32(0xe0000 + u32::from(c)).unwrap()).collect();
