@@ -46,7 +46,7 @@ pub struct Quota {
     pub concurrent: Option<u32>,
     pub cpu_s_per_min: Option<f64>,
     pub egress_bytes_per_min: Option<u64>,
-    /// Of the disk, by everything that is deployed. A tenant's alone.
+    /// Of the disk, by everything that is deployed, and 1 MiB for each server's log. A tenant's alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
 }

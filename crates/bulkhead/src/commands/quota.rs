@@ -20,7 +20,7 @@ pub struct QuotaArgs {
     /// Bytes that compartments send and receive per minute
     #[arg(long, value_name = "BYTES")]
     egress_bytes_per_min: Option<u64>,
-    /// Bytes of the disk for everything that is deployed; for tenants only
+    /// Bytes of the disk for everything that is deployed, and 1 MiB for each server's log; for tenants only
     #[arg(long, value_name = "BYTES")]
     disk_bytes: Option<u64>,
 }
