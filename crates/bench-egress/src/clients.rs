@@ -48,10 +48,9 @@ struct Store;
 impl Secrets for Store {
     fn get<'a>(
         &'a self,
-        name: &'a str,
-        _: &'a egress::Origin,
+        used: &'a egress::Use<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<Option<SecretString>, Denied>> + Send + 'a>> {
-        self.known(name)
+        self.known(used.name)
     }
 
     fn known<'a>(

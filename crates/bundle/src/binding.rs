@@ -42,6 +42,20 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// As a policy names it: `header:authorization`.
+    pub fn named(&self) -> String {
+        match self {
+            Place::Header(name) => format!("header:{name}"),
+            Place::Query(name) => format!("query:{name}"),
+            Place::Cookie(name) => format!("cookie:{name}"),
+            Place::Body(pointer) => format!("body:{pointer}"),
+            Place::Basic => "basic".to_owned(),
+            Place::Aws { .. } => "aws".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.fmt(f)

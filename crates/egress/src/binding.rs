@@ -13,7 +13,7 @@ const MOST_BINDINGS: usize = 64;
 const LONGEST_NAME: usize = 64;
 const LONGEST_FORMAT: usize = 256;
 /// Stands for the value in a [`Binding::format`].
-const HOLE: &str = "{}";
+pub(crate) const HOLE: &str = "{}";
 
 /// Hosts as rules have them: `api.example.com[:port]`, `*.example.com`; https, unless it is an `http://` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,18 @@ impl fmt::Display for Place {
 }
 
 impl Place {
+    /// As a policy names it: `header:authorization`.
+    pub fn named(&self) -> String {
+        match self {
+            Place::Header(name) => format!("header:{name}"),
+            Place::Query(name) => format!("query:{name}"),
+            Place::Cookie(name) => format!("cookie:{name}"),
+            Place::Body(pointer) => format!("body:{pointer}"),
+            Place::Basic => "basic".to_owned(),
+            Place::Aws { .. } => "aws".to_owned(),
+        }
+    }
+
     /// The header that the place is, or is in.
     pub(crate) fn header(&self) -> Option<&HeaderName> {
         match self {

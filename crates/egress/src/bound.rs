@@ -15,10 +15,47 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
+/// A value that is about to be put into a request.
+pub struct Use<'a> {
+    /// Of the secret.
+    pub name: &'a str,
+    pub place: &'a Place,
+    /// What stands around it, with `{}` for the value: once for each text that it goes into.
+    pub shapes: Vec<String>,
+    pub to: &'a Origin,
+}
+
+/// How a value may have been sent, and so how it may come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As it is.
+    Whole,
+    /// As `user:password`.
+    Basic,
+    /// As a key of AWS.
+    Aws,
+}
+
+/// A value that an origin may have kept.
+pub struct Kept {
+    pub value: SecretString,
+    pub forms: Vec<Form>,
+}
+
 /// Where values come from. It may take its time, for a token that has to be renewed.
 pub trait Secrets: Send + Sync {
-    /// A value for a request to this origin: the store may refuse to let it go there. Nothing, if nobody has set it.
-    fn get<'a>(&'a self, name: &'a str, to: &'a Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
+    /// A value for a request: the store may refuse to let it go there, or into this place. Nothing, if nobody has set it.
+    fn get<'a>(&'a self, used: &'a Use<'a>) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
+
+    /// What else an origin may have kept: what other servers of the tenant may send there. Nothing, where there are no others.
+    fn kept<'a>(&'a self, _: &'a Origin) -> BoxFuture<'a, Result<Vec<Kept>, Denied>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Whether there is any of that.
+    fn keeps(&self, _: &Origin) -> bool {
+        false
+    }
 
     /// The value as far as it is there already, to be masked wherever it comes from. Nobody is asked for it, and nothing is renewed.
     fn known<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>>;
@@ -64,12 +101,11 @@ impl Bound {
         plan
     }
 
-    async fn value(&self, name: &str, to: &Origin) -> Result<SecretString, Denied> {
-        self.secrets.get(name, to).await?.ok_or_else(|| {
-            Denied::secret(format!(
-                "the secret `{name}` is not set; who looks after the tenant sets it with `bulkhead secret set TENANT {name}`"
-            ))
-        })
+    async fn value(&self, binding: &Binding, shapes: Vec<String>, to: &Origin) -> Result<SecretString, Denied> {
+        let Binding { name, place, .. } = binding;
+        let used = Use { name, place, shapes, to };
+        let missing = || Denied::secret(format!("the secret `{name}` is not set"));
+        self.secrets.get(&used).await?.ok_or_else(missing)
     }
 }
 
@@ -83,17 +119,22 @@ impl Credentials for Bound {
         put::is_json(request) && self.bindings.of(&request.target.origin).any(in_body)
     }
 
-    fn is_empty(&self) -> bool {
-        self.bindings.is_empty()
+    fn guards(&self, origin: &Origin) -> bool {
+        !self.bindings.is_empty() || self.secrets.keeps(origin)
     }
 
-    fn known(&self) -> BoxFuture<'_, Result<Applied, Denied>> {
+    fn known<'a>(&'a self, from: &'a Origin) -> BoxFuture<'a, Result<Applied, Denied>> {
         Box::pin(async move {
             let mut known = Applied::default();
             for binding in self.bindings.all() {
                 if let Some(value) = self.secrets.known(&binding.name).await? {
                     // What is no good is never sent, so nothing of it comes back.
-                    let _ = hide(binding, value.expose_secret(), &mut known);
+                    let _ = hide(&binding.name, form(&binding.place), value.expose_secret(), &mut known);
+                }
+            }
+            for Kept { value, forms } in self.secrets.kept(from).await? {
+                for form in forms {
+                    let _ = hide("", form, value.expose_secret(), &mut known);
                 }
             }
             Ok(known)
@@ -103,9 +144,15 @@ impl Credentials for Bound {
     fn apply<'a>(&'a self, request: &'a mut Prepared) -> BoxFuture<'a, Result<Applied, Denied>> {
         Box::pin(async move {
             let mut applied = Applied::default();
-            for (binding, doing) in self.plan(request) {
-                let value = self.value(&binding.name, &request.target.origin).await?;
-                hide(binding, value.expose_secret(), &mut applied)?;
+            // Before any value is in the request: what is refused repeats the text around it.
+            let planned: Vec<_> = self
+                .plan(request)
+                .into_iter()
+                .map(|(binding, doing)| (binding, doing, shapes(request, binding, doing)))
+                .collect();
+            for (binding, doing, shapes) in planned {
+                let value = self.value(binding, shapes, &request.target.origin).await?;
+                hide(&binding.name, form(&binding.place), value.expose_secret(), &mut applied)?;
                 put(request, binding, doing, value.expose_secret())?;
                 applied.name(&binding.name);
             }
@@ -114,17 +161,32 @@ impl Credentials for Bound {
     }
 }
 
+/// What stands around the value.
+fn shapes(request: &Prepared, binding: &Binding, doing: Doing) -> Vec<String> {
+    match doing {
+        Doing::Swap => request.shapes(&binding.place, &binding.placeholder()),
+        Doing::Set => vec![binding.format.clone()],
+    }
+}
+
+fn form(place: &Place) -> Form {
+    match place {
+        Place::Basic => Form::Basic,
+        Place::Aws { .. } => Form::Aws,
+        _ => Form::Whole,
+    }
+}
+
 /// Notes what must not be seen of a value.
-fn hide(binding: &Binding, value: &str, applied: &mut Applied) -> Result<(), Denied> {
+fn hide(name: &str, form: Form, value: &str, applied: &mut Applied) -> Result<(), Denied> {
     let short = |_| {
         Denied::refuse(format!(
-            "the secret `{}` has fewer than {SHORTEST_SECRET} bytes, so that it could be guessed; set a longer one with \
-             `bulkhead secret set`",
-            binding.name
+            "the secret `{name}` has fewer than {SHORTEST_SECRET} bytes, so that it could be guessed; set a longer one with \
+             `bulkhead secret set`"
         ))
     };
-    match &binding.place {
-        Place::Basic => {
+    match form {
+        Form::Basic => {
             let (user, password) = value.split_once(':').unwrap_or((value, ""));
             applied.secret(value).map_err(short)?;
             // To its last character, which stands for less than a byte.
@@ -137,20 +199,19 @@ fn hide(binding: &Binding, value: &str, applied: &mut Applied) -> Result<(), Den
             }
             Ok(())
         }
-        Place::Aws { .. } => {
-            let key = key(binding, value)?;
+        Form::Aws => {
+            let key = key(name, value)?;
             applied.secret(key.secret).map_err(short)?;
             key.token.map_or(Ok(()), |token| applied.secret(token).map_err(short))
         }
-        _ => applied.secret(value).map_err(short),
+        Form::Whole => applied.secret(value).map_err(short),
     }
 }
 
-fn key<'a>(binding: &Binding, value: &'a str) -> Result<Key<'a>, Denied> {
+fn key<'a>(name: &str, value: &'a str) -> Result<Key<'a>, Denied> {
     Key::parse(value).ok_or_else(|| {
         Denied::refuse(format!(
-            "the secret `{}` is no `ACCESS_KEY_ID:SECRET_ACCESS_KEY` with or without `:SESSION_TOKEN`",
-            binding.name
+            "the secret `{name}` is no `ACCESS_KEY_ID:SECRET_ACCESS_KEY` with or without `:SESSION_TOKEN`"
         ))
     })
 }
@@ -164,7 +225,7 @@ fn put(request: &mut Prepared, binding: &Binding, doing: Doing, value: &str) -> 
         }
         Place::Aws { region, service } => {
             let scope = Scope { region, service };
-            aws::sign(request, &key(binding, value)?, &scope, OffsetDateTime::now_utc())
+            aws::sign(request, &key(&binding.name, value)?, &scope, OffsetDateTime::now_utc())
         }
         place if doing == Doing::Swap => request.swap(place, &binding.placeholder(), value),
         place => {

@@ -11,6 +11,9 @@ use zeroize::Zeroizing;
 /// be told from ordinary text.
 pub const SHORTEST_SECRET: usize = 12;
 
+/// What a response is searched for at most. Finding more would cost more than the request.
+pub(crate) const MOST_SEARCHED: usize = 64 << 10;
+
 /// Puts secrets into requests. Asked on every hop whose origin it covers, after the rules have let the hop through.
 pub trait Credentials: Send + Sync {
     fn covers(&self, origin: &Origin) -> bool;
@@ -22,14 +25,14 @@ pub trait Credentials: Send + Sync {
 
     fn apply<'a>(&'a self, request: &'a mut Prepared) -> BoxFuture<'a, Result<Applied, Denied>>;
 
-    /// Whether there is anything that could be put into requests, to whatever origin.
-    fn is_empty(&self) -> bool {
-        false
+    /// Whether something could come back from this origin that has to be masked. Then there is no tunnel to it.
+    fn guards(&self, _: &Origin) -> bool {
+        true
     }
 
-    /// Everything that could be put into requests, to whatever origin. It is masked in every response: a server may have kept it from an
-    /// earlier request. Nothing is fetched for this alone.
-    fn known(&self) -> BoxFuture<'_, Result<Applied, Denied>> {
+    /// Everything that this origin may have kept from an earlier request, whoever sent that. It is masked in every response of its.
+    /// Nothing is fetched for this alone.
+    fn known<'a>(&'a self, _: &'a Origin) -> BoxFuture<'a, Result<Applied, Denied>> {
         Box::pin(std::future::ready(Ok(Applied::default())))
     }
 }
@@ -41,8 +44,8 @@ impl Credentials for NoCredentials {
         false
     }
 
-    fn is_empty(&self) -> bool {
-        true
+    fn guards(&self, _: &Origin) -> bool {
+        false
     }
 
     fn apply<'a>(&'a self, _: &'a mut Prepared) -> BoxFuture<'a, Result<Applied, Denied>> {

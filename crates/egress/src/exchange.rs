@@ -1,6 +1,6 @@
 //! One fetch: hop after hop, each decided anew.
 
-use crate::credentials::{Payload, Prepared, Value};
+use crate::credentials::{MOST_SEARCHED, Payload, Prepared, Value};
 use crate::decode::{self, Coding};
 use crate::denied::Denied;
 use crate::door::Inner;
@@ -86,10 +86,7 @@ impl Exchange {
             headers::request(&ask.headers, &authority, length, &self.door.limits).inspect_err(|denied| {
                 self.ledger.note(&ask.method, Some(&target), None).failed(denied.code);
             })?;
-        let known = self.pass.credentials.known().await.inspect_err(|denied| {
-            self.ledger.note(&ask.method, Some(&target), None).failed(denied.code);
-        })?;
-        let mut secrets = known.secrets;
+        let mut secrets = Vec::new();
         for hop in 0.. {
             if hop > self.door.limits.redirects {
                 return Err(Denied::limit(format!("there are more than {} redirects", self.door.limits.redirects)));
@@ -131,10 +128,26 @@ impl Exchange {
         let trace = Arc::new(self.ledger.note(&ask.method, Some(target), rule.as_ref().ok().cloned()));
         let result = async {
             rule?;
+            self.learn(target, secrets).await?;
             self.go(ask, target, headers, secrets, redirected, &trace).await
         };
         let result = result.await;
         result.inspect_err(|denied| trace.failed(denied.code))
+    }
+
+    /// Adds what this origin may have kept to what is masked.
+    async fn learn(&self, target: &Target, values: &mut Vec<Value>) -> Result<(), Denied> {
+        merge(values, self.pass.credentials.known(&target.origin).await?.secrets);
+        let bytes: usize = values.iter().map(|value| value.len()).sum();
+        if bytes <= MOST_SEARCHED {
+            return Ok(());
+        }
+        let (tenant, origin) = (&self.pass.tenant, &target.origin);
+        Err(Denied::refuse(format!(
+            "the secrets that may come back from {origin} have {bytes} bytes, and a response is searched for at most \
+             {MOST_SEARCHED}; an admin lets fewer of them go there: `bulkhead secret list {tenant}` shows them, \
+             `bulkhead secret deny {tenant} NAME --for SERVER --to HOST` takes one away"
+        )))
     }
 
     async fn go(
@@ -246,11 +259,7 @@ impl Exchange {
         }
         if covered {
             let applied = credentials.apply(&mut prepared).await?;
-            for value in applied.secrets {
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
+            merge(values, applied.secrets);
             trace.credentials(applied.names);
         }
         Ok(prepared)
@@ -283,6 +292,14 @@ impl Exchange {
         };
         let url = mask(target.to_string().as_bytes());
         Ok(Head { url, redirected, status: response.status().as_u16(), reason, headers })
+    }
+}
+
+fn merge(values: &mut Vec<Value>, more: Vec<Value>) {
+    for value in more {
+        if !values.contains(&value) {
+            values.push(value);
+        }
     }
 }
 

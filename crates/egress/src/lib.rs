@@ -49,7 +49,7 @@ mod words;
 
 pub use address::{Dev, Lookup, Resolve, Serve, SystemResolver};
 pub use binding::{Binding, Bindings, Pattern, Place};
-pub use bound::{Bound, Secrets};
+pub use bound::{Bound, Form, Kept, Secrets, Use};
 pub use classify::{Forbidden, RANGES, Range, classify, table};
 pub use credentials::{Applied, Credentials, NoCredentials, Prepared, SHORTEST_SECRET};
 pub use denied::{Code, Denied};

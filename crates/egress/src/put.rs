@@ -1,6 +1,6 @@
 //! How a value gets into its place, and how a placeholder is found there.
 
-use crate::binding::Place;
+use crate::binding::{HOLE, Place};
 use crate::credentials::{Payload, Prepared};
 use crate::denied::Denied;
 use crate::json;
@@ -109,6 +109,33 @@ impl Prepared {
                 }
                 _ => false,
             },
+        }
+    }
+
+    /// The texts that the mark stands in, with `{}` for it. Lines of one header are read as one, so all of them are here.
+    pub(crate) fn shapes(&self, place: &Place, mark: &str) -> Vec<String> {
+        let shape = |text: &[u8]| String::from_utf8_lossy(text).replace(mark, HOLE);
+        match place {
+            Place::Header(name) => self.headers.get_all(name).iter().map(|value| shape(value.as_bytes())).collect(),
+            Place::Cookie(name) => {
+                let cookies = self.cookies();
+                cookies.iter().filter(|(key, _)| key == name).map(|(_, value)| shape(value.as_bytes())).collect()
+            }
+            Place::Query(name) => {
+                let pairs = self.target.query.trim_start_matches('?').split('&');
+                let values = pairs.filter(|pair| is_parameter(pair, name)).filter_map(|pair| pair.split_once('='));
+                let held = values.map(|(_, value)| decoded(value).0);
+                held.filter(|text| !find(text, mark.as_bytes()).is_empty()).map(|text| shape(&text)).collect()
+            }
+            Place::Body(pointer) => match (&self.body, json::steps(pointer)) {
+                (Payload::Whole(body), Ok(steps)) => {
+                    let text = json::string_at(body, &steps).ok().flatten();
+                    text.map(|text| shape(text.as_bytes())).into_iter().collect()
+                }
+                _ => Vec::new(),
+            },
+            // They are made as a whole.
+            Place::Basic | Place::Aws { .. } => vec![HOLE.to_owned()],
         }
     }
 

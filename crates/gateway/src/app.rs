@@ -371,11 +371,8 @@ impl App {
             page.note(record, registry::now());
         });
         let pass = Pass::new(&offer.record.tenant, &offer.record.id, offer.rules.clone());
-        let pass = match offer.bindings.credentials(self, &offer.record, &caller.subject, wanted) {
-            Some(credentials) => Pass { credentials, ..pass },
-            None => pass,
-        };
-        Some(open.visit(Pass { budget, watch: Some(watch), ..pass }))
+        let credentials = offer.bindings.credentials(self, &offer.record, &caller.subject, wanted);
+        Some(open.visit(Pass { credentials, budget, watch: Some(watch), ..pass }))
     }
 
     /// Refuses rules that lead nowhere from this host.

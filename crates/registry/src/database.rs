@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_secret_policy.sql"),
     include_str!("../migrations/0008_approval.sql"),
     include_str!("../migrations/0009_issuer.sql"),
+    include_str!("../migrations/0010_policy_places.sql"),
 ];
 
 /// The version that knows where the audit log begins.

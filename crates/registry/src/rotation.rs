@@ -23,15 +23,15 @@ impl Registry {
     }
 
     /// Secrets and providers from before there were policies get one, once: what the deployments that are current are bound
-    /// to. It waits for the master key because a policy is sealed with its value.
+    /// to. Policies from before they named places get those, likewise. It waits for the master key because a policy is sealed
+    /// with its value.
     fn give_policies(&self) -> Result<(), RegistryError> {
         let (host, directory) = (Actor::host(), self.directory());
         for (tenant, vault) in &directory.vaults {
-            let without = |policy: &Option<String>| policy.is_none();
-            let secrets = vault.secrets.iter().filter(|(_, secret)| without(&secret.policy));
-            let providers = vault.providers.iter().filter(|(_, provider)| without(&provider.policy));
-            let (secrets, providers): (Vec<_>, Vec<_>) = (secrets.collect(), providers.collect());
-            if secrets.is_empty() && providers.is_empty() {
+            let secrets = vault.secrets.iter().map(|(name, secret)| ((false, name.clone()), &secret.policy));
+            let providers = vault.providers.iter().map(|(name, provider)| ((true, name.clone()), &provider.policy));
+            let old: Vec<_> = secrets.chain(providers).filter(|(_, policy)| is_old(policy)).collect();
+            if old.is_empty() {
                 continue;
             }
             let bound = self.bound(&directory, tenant)?;
@@ -41,13 +41,17 @@ impl Registry {
                 Err(RegistryError::Corrupt { .. } | RegistryError::BadValue { .. }) => Ok(()),
                 other => other,
             };
-            for (name, _) in secrets {
-                let change = bound.get(&(false, name.clone())).cloned().unwrap_or_default().into();
-                passed(self.allow_secret(&host, tenant, name, &change).map(drop))?;
-            }
-            for (name, _) in providers {
-                let change = bound.get(&(true, name.clone())).cloned().unwrap_or_default().into();
-                passed(self.allow_provider(&host, tenant, name, &change).map(drop))?;
+            for (key, policy) in old {
+                let bound = bound.get(&key).cloned().unwrap_or_default();
+                let change = match policy {
+                    Some(text) => SecretPolicy::read(Some(text))?.with_places(&bound),
+                    None => bound,
+                };
+                let (change, (provider, name)) = (change.into(), key);
+                passed(match provider {
+                    false => self.allow_secret(&host, tenant, &name, &change).map(drop),
+                    true => self.allow_provider(&host, tenant, &name, &change).map(drop),
+                })?;
             }
         }
         Ok(())
@@ -68,7 +72,7 @@ impl Registry {
                     Some(provider) => (true, provider.to_string()),
                     None => (false, binding.name.to_string()),
                 };
-                bound.entry(key).or_default().add(&current.server, &binding.hosts);
+                bound.entry(key).or_default().add(&current.server, binding);
             }
         }
         Ok(bound)
@@ -110,6 +114,12 @@ impl Registry {
             Ok(Wish::Change(Change { edits, event, answer: () }))
         })
     }
+}
+
+/// Whether a policy is missing, or from before policies named places.
+fn is_old(policy: &Option<String>) -> bool {
+    let Some(text) = policy else { return true };
+    SecretPolicy::read(Some(text)).is_ok_and(|policy| policy.names_no_places())
 }
 
 /// Whether all that is sealed was sealed under this master key.
@@ -178,5 +188,75 @@ impl<'a> Rotation<'a> {
     fn sealed(&self, item: Item<'_>, sealed: &Sealed) -> Result<Sealed, RegistryError> {
         let value = self.old.open(&self.old_key, item, sealed)?;
         self.new.seal_as(&self.new_key, item, sealed.clone(), &value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn master() -> MasterKey {
+        let mut bytes: [u8; 32] = std::array::from_fn(|place| place as u8);
+        bytes[..8].copy_from_slice(&1_u64.to_le_bytes());
+        MasterKey::from_bytes(&bytes).unwrap()
+    }
+
+    /// A policy as it was before places were named, sealed with its value.
+    fn relabel(registry: &Registry, name: &str, policy: &str) {
+        let relabelled = registry.change(|transaction, directory| {
+            let mut vault = vault::existing(transaction, directory, "acme")?.unwrap();
+            let (key, before) = (vault.key(directory.master()?)?, vault.secrets[name].clone());
+            let opened = vault.open(&key, Item::Secret { name, policy: before.policy.as_deref() }, &before.value)?;
+            let item = Item::Secret { name, policy: Some(policy) };
+            let value = vault.seal_as(&key, item, before.value.clone(), &opened)?;
+            let secret = SealedSecret { policy: Some(policy.to_owned()), value };
+            secrets::save(transaction, "acme", name, &secret)?;
+            vault.secrets.insert(name.to_owned(), Arc::new(secret));
+            Ok(vault.changed(&Actor::host(), "test", name, None, ()))
+        });
+        relabelled.unwrap();
+    }
+
+    /// Policies without places get those that current deployments use, and what is usual where none is bound; once, and with a
+    /// line in the audit log.
+    #[test]
+    fn a_policy_from_before_places_gets_those_that_are_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bulkhead.db");
+        let old = include_str!("../tests/registry/old/0006.sql");
+        rusqlite::Connection::open(&path).unwrap().execute_batch(old).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let registry = Registry::open(dir.path()).unwrap();
+        registry.unlock(master()).unwrap();
+        relabel(
+            &registry,
+            "API_TOKEN",
+            r#"{"*":["api.github.com"],"bills":["*.example.com"],"later":["a.example.com"],"prices":["api.github.com","c.example.com"]}"#,
+        );
+        let before = registry.secret("acme", "API_TOKEN").unwrap().unwrap();
+        assert!(before.policy.all().all(|(_, _, places)| places.is_empty()), "it allows nothing");
+        registry.close().unwrap();
+        drop(registry);
+        let registry = Registry::open(dir.path()).unwrap();
+        registry.unlock(master()).unwrap();
+        let wanted = json!({
+            "*": { "api.github.com": ["query:key"] },
+            "bills": { "*.example.com": ["header:x-key"] },
+            "later": { "a.example.com": ["credentials"] },
+            "prices": { "api.github.com": ["query:key"], "c.example.com": ["credentials"] },
+        });
+        assert_eq!(json!(registry.secret("acme", "API_TOKEN").unwrap().unwrap().policy), wanted);
+        registry.close().unwrap();
+        drop(registry);
+        let registry = Registry::open(dir.path()).unwrap();
+        registry.unlock(master()).unwrap();
+        registry.close().unwrap();
+        let lines: String = std::fs::read_dir(dir.path().join("audit"))
+            .unwrap()
+            .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap_or_default())
+            .collect();
+        assert_eq!(lines.matches(&format!("{{\"policy\":{wanted}}}")).count(), 1, "{lines}");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::clock::now;
 use crate::deployments::tenant_uid;
+use crate::reach::Reaches;
 use crate::registry::{Change, Wish};
 use crate::seal::{Opened, Place, SealingKey};
 use crate::snapshot::Edit;
@@ -20,6 +21,7 @@ pub(crate) struct Vault {
     key: TenantKey,
     pub secrets: BTreeMap<String, Arc<SealedSecret>>,
     pub providers: BTreeMap<String, Arc<SealedProvider>>,
+    pub reaches: Reaches,
 }
 
 /// What the rest of a vault is sealed with, wrapped by the master key.
@@ -140,6 +142,7 @@ impl Vault {
             key: unwrapped,
             secrets: BTreeMap::new(),
             providers: BTreeMap::new(),
+            reaches: Reaches::default(),
         };
         Ok((vault.wrapped(master, 1, &key)?, key))
     }
@@ -289,6 +292,7 @@ pub(crate) fn load(connection: &Connection) -> Result<HashMap<String, Arc<Vault>
             secrets: secrets::load(connection, &tenant)?,
             providers: providers::load(connection, &tenant)?,
             tenant: tenant.clone(),
+            reaches: Reaches::default(),
         };
         vaults.insert(tenant, Arc::new(vault));
     }

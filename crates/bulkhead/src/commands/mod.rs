@@ -1,5 +1,6 @@
 //! Commands that talk to a host. Each is a struct of its flags with a `run`.
 
+mod allow;
 mod audit;
 mod call;
 mod calls;

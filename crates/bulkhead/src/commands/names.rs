@@ -45,6 +45,21 @@ pub fn secret(text: &str) -> Result<String, String> {
     text.parse::<bundle::SecretName>().map(|name| name.to_string()).map_err(|wrong| wrong.to_string())
 }
 
+/// A server in a policy, or all of them.
+pub fn any_server(text: &str) -> Result<String, String> {
+    if text == registry::SecretPolicy::EVERY_SERVER { Ok(text.to_owned()) } else { tenant(text) }
+}
+
+/// A host that gets a secret.
+pub fn bound_host(text: &str) -> Result<String, String> {
+    text.parse::<bundle::BoundHost>().map(|host| host.to_string()).map_err(|wrong| wrong.to_string())
+}
+
+/// A place in requests.
+pub fn allowed_place(text: &str) -> Result<String, String> {
+    text.parse::<registry::AllowedPlace>().map(|place| place.to_string()).map_err(|wrong| wrong.to_string())
+}
+
 /// What the host calls a key or a deployment.
 pub fn id(text: &str) -> Result<String, String> {
     let fits =

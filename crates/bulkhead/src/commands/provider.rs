@@ -1,7 +1,8 @@
 //! `bulkhead provider`, `connect`, `disconnect` and `connections`: tokens of upstreams, for whoever calls.
 
+use super::allow::{self, Denied, Item, Policy, policy_words};
 use super::names::{self, Place};
-use super::secret::{FromWhere, Policy, policy_words, set_policy, value};
+use super::secret::{FromWhere, value};
 use super::table::{Table, field, when, word};
 use super::{print_answer, print_text, print_value, talk, with_host};
 use crate::client::{Client, ClientError, Connection};
@@ -70,8 +71,8 @@ enum ClientAuth {
 /// The client secret is read from standard input, a file or a variable, as with `bulkhead secret set`. The provider must know
 /// the redirect URL of this host: its public URL and `/connect/callback`.
 ///
-/// `--for` and `--to` say which servers may use its tokens, and which hosts they may go to. Without them its policy stays as
-/// it is; a new provider has none, and no server may use it.
+/// `--for`, `--to` and `--in` say which servers may use its tokens, which hosts they may go to, and where in requests they may
+/// stand. Without them its policy stays as it is; a new provider has none, and no server may use it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead provider set acme/github --authorize-url https://github.com/login/oauth/authorize \\\n      \
@@ -121,21 +122,19 @@ struct Set {
     json: bool,
 }
 
-/// Say which servers may use a provider's tokens, and which hosts they may send them to.
+/// Say which servers may use a provider's tokens, which hosts they may send them to, and where in requests.
 ///
-/// The servers named get exactly the hosts named; other servers keep what they have. It counts at once.
+/// Each server named gets each host named, with exactly the places named. Other servers and hosts keep what they have; `deny`
+/// takes them away. It counts at once.
 #[derive(clap::Args)]
+#[command(group = allow::required())]
 #[command(after_help = "Examples:\n  bulkhead provider allow acme/github --for issues --to api.github.com")]
 struct Allow {
     /// Which one
     #[arg(value_name = "TENANT/NAME", value_parser = names::place)]
     place: Place,
-    /// A server that may use them, or `*` for all; may be repeated
-    #[arg(long = "for", value_name = "SERVER", required = true)]
-    servers: Vec<String>,
-    /// A host that they may go to, such as `api.example.com` or `*.example.com`; may be repeated
-    #[arg(long, value_name = "HOST", required = true)]
-    to: Vec<String>,
+    #[command(flatten)]
+    policy: Policy,
     /// Print {"name", "settings", "policy", …}
     #[arg(long)]
     json: bool,
@@ -148,9 +147,8 @@ struct Deny {
     /// Which one
     #[arg(value_name = "TENANT/NAME", value_parser = names::place)]
     place: Place,
-    /// A server that may not use them any more, or `*` for the entry of all; may be repeated
-    #[arg(long = "for", value_name = "SERVER", required = true)]
-    servers: Vec<String>,
+    #[command(flatten)]
+    denied: Denied,
     /// Print {"name", "settings", "policy", …}
     #[arg(long)]
     json: bool,
@@ -199,7 +197,7 @@ pub struct Connect {
     /// Confirm with the code that the browser shows, instead of asking for a link
     #[arg(long, value_name = "CODE")]
     code: Option<String>,
-    /// Print {"url"}, and {"connected"} when it is done
+    /// Print {"url", "policy"}, and {"connected"} when it is done
     #[arg(long)]
     json: bool,
 }
@@ -289,23 +287,29 @@ impl Set {
         if self.json {
             return Ok(print_answer(&answer));
         }
-        talk(&format!("provider `{name}` is set; callers connect with `bulkhead connect {}`", self.place));
+        talk(&format!("provider `{name}` is set"));
+        let set: Value = client.read(&answer)?;
+        if !item(&self.place).tell_unused(&set["policy"]) {
+            talk(&format!("callers connect with `bulkhead connect {}`", self.place));
+        }
         talk(&format!("its redirect URL is {}/connect/callback, or that of this host's `public_url`", client.shown()));
         Ok(ExitCode::SUCCESS)
     }
 }
 
+fn item(place: &Place) -> Item<'_> {
+    Item { kind: "provider", tenant: &place.tenant, name: &place.server }
+}
+
 impl Allow {
     async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let path = ["tenants", &self.place.tenant, "providers", &self.place.server];
-        set_policy(client, &path, &self.servers, &json!(self.to), self.json).await
+        self.policy.allow(client, &item(&self.place), self.json).await
     }
 }
 
 impl Deny {
     async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let path = ["tenants", &self.place.tenant, "providers", &self.place.server];
-        set_policy(client, &path, &self.servers, &Value::Null, self.json).await
+        self.denied.run(client, &item(&self.place), self.json).await
     }
 }
 
@@ -340,7 +344,7 @@ impl Remove {
         if self.json {
             return Ok(print_value(&json!({ "removed": name })));
         }
-        talk(&format!("provider `{name}` is removed, with all connections to it"));
+        talk(&format!("provider `{name}` is removed, with its policy and all connections to it"));
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -358,6 +362,7 @@ impl Connect {
         let answer = client.act(&["tenants", tenant, "providers", name, "connect"]).await?;
         let link: Value = client.read(&answer)?;
         let exit = if self.json { print_answer(&answer) } else { print_text(&field(&link, "url")) };
+        talk(&format!("your account will be used by: {}", policy_words(&link["policy"])));
         if self.no_wait {
             talk(&format!("open this link in your browser, then run `bulkhead connect {} --code CODE`", self.place));
             return Ok(exit);

@@ -1,10 +1,11 @@
 //! `bulkhead secret`: what the host puts into requests of servers, which never have it.
 
+use super::allow::{self, Denied, Item, Policy, policy_of, policy_words};
 use super::names;
 use super::table::{Table, field, when, word};
 use super::{print_answer, print_text, print_value, talk, with_host};
 use crate::client::{Client, ClientError, Connection};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,8 +43,8 @@ enum Action {
 /// The value is read from standard input, up to a line end; at a terminal it is asked for, and not shown. It never stands on
 /// the command line, where other users of the machine could see it.
 ///
-/// `--for` and `--to` say which servers may use it, and which hosts it may go to. Without them its policy stays as it is; a
-/// new secret has none, and no server may use it.
+/// `--for`, `--to` and `--in` say which servers may use it, which hosts it may go to, and where in requests it may stand. Without
+/// them its policy stays as it is; a new secret has none, and no server may use it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead secret set acme API_TOKEN --for prices --to api.example.com < token.txt\n  \
@@ -65,31 +66,15 @@ struct Set {
     json: bool,
 }
 
-/// Which servers, and which hosts.
-#[derive(clap::Args)]
-pub struct Policy {
-    /// A server that may use it, or `*` for all; may be repeated
-    #[arg(long = "for", value_name = "SERVER", requires = "to")]
-    servers: Vec<String>,
-    /// A host that it may go to, such as `api.example.com`, `*.example.com` or `http://localhost:8080`; may be repeated
-    #[arg(long, value_name = "HOST", requires = "servers")]
-    to: Vec<String>,
-}
-
-impl Policy {
-    /// As the API takes it: each of the servers gets all of the hosts. Nothing, if nothing was said.
-    pub fn change(&self) -> Option<Value> {
-        let change: Map<_, _> = self.servers.iter().map(|server| (server.clone(), json!(self.to))).collect();
-        (!change.is_empty()).then(|| change.into())
-    }
-}
-
-/// Say which servers may use a secret, and which hosts they may send it to. Its value stays.
+/// Say which servers may use a secret, which hosts they may send it to, and where in requests. Its value stays.
 ///
-/// The servers named get exactly the hosts named; other servers keep what they have. It counts at once.
+/// Each server named gets each host named, with exactly the places named. Other servers and hosts keep what they have; `deny`
+/// takes them away. It counts at once.
 #[derive(clap::Args)]
+#[command(group = allow::required())]
 #[command(after_help = "Examples:\n  \
     bulkhead secret allow acme API_TOKEN --for prices --to api.example.com\n  \
+    bulkhead secret allow acme API_TOKEN --for prices --to api.example.com --in query:key\n  \
     bulkhead secret allow acme API_TOKEN --for '*' --to '*.example.com' --to api.example.org")]
 struct Allow {
     /// Whose secret
@@ -98,12 +83,8 @@ struct Allow {
     /// What it is called
     #[arg(value_parser = names::secret)]
     name: String,
-    /// A server that may use it, or `*` for all; may be repeated
-    #[arg(long = "for", value_name = "SERVER", required = true)]
-    servers: Vec<String>,
-    /// A host that it may go to, such as `api.example.com`, `*.example.com` or `http://localhost:8080`; may be repeated
-    #[arg(long, value_name = "HOST", required = true)]
-    to: Vec<String>,
+    #[command(flatten)]
+    policy: Policy,
     /// Print {"name", "version", "policy", …}
     #[arg(long)]
     json: bool,
@@ -111,7 +92,9 @@ struct Allow {
 
 /// Take a secret from servers: their requests that need it are refused at once.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  bulkhead secret deny acme API_TOKEN --for prices")]
+#[command(after_help = "Examples:\n  \
+    bulkhead secret deny acme API_TOKEN --for prices\n  \
+    bulkhead secret deny acme API_TOKEN --for prices --to old.example.com")]
 struct Deny {
     /// Whose secret
     #[arg(value_parser = names::tenant)]
@@ -119,9 +102,8 @@ struct Deny {
     /// What it is called
     #[arg(value_parser = names::secret)]
     name: String,
-    /// A server that may not use it any more, or `*` for the entry of all; may be repeated
-    #[arg(long = "for", value_name = "SERVER", required = true)]
-    servers: Vec<String>,
+    #[command(flatten)]
+    denied: Denied,
     /// Print {"name", "version", "policy", …}
     #[arg(long)]
     json: bool,
@@ -170,7 +152,7 @@ struct Rotate {
     json: bool,
 }
 
-/// Remove a secret. Requests that need it are refused from then on.
+/// Remove a secret, with its policy. Requests that need it are refused from then on.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bulkhead secret rm acme API_TOKEN")]
 struct Remove {
@@ -237,10 +219,7 @@ impl Set {
         }
         let set: Value = client.read(&answer)?;
         talk(&format!("secret `{}` is set (version {})", self.name, field(&set, "version")));
-        if set["policy"].as_object().is_some_and(Map::is_empty) {
-            let allow = format!("bulkhead secret allow {} {} --for SERVER --to HOST", self.tenant, self.name);
-            talk(&format!("no server may use it yet: `{allow}`"));
-        }
+        item(&self.tenant, &self.name).tell_unused(&set["policy"]);
         if set["servers"].as_array().is_some_and(Vec::is_empty) {
             talk("no server is bound to it yet: a `[[secrets]]` table in its manifest does that");
         }
@@ -248,42 +227,19 @@ impl Set {
     }
 }
 
-/// Changes a policy: `null` instead of hosts takes a server out.
-pub async fn set_policy(
-    client: &Client,
-    path: &[&str],
-    servers: &[String],
-    hosts: &Value,
-    json: bool,
-) -> Result<ExitCode, ClientError> {
-    let change: Map<_, _> = servers.iter().map(|server| (server.clone(), hosts.clone())).collect();
-    let answer = client.patch(path, &json!({ "policy": change })).await?;
-    if json {
-        return Ok(print_answer(&answer));
-    }
-    let now: Value = client.read(&answer)?;
-    talk(&format!("`{}` may be used by: {}", field(&now, "name"), policy_words(&now["policy"])));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// A policy in a line: `prices to api.example.com, bills to *.example.org`.
-pub fn policy_words(policy: &Value) -> String {
-    let one = |(server, hosts): (&String, &Value)| format!("{server} to {}", word(hosts));
-    let all: Vec<_> = policy.as_object().into_iter().flatten().map(one).collect();
-    if all.is_empty() { "no server".to_owned() } else { all.join("; ") }
+fn item<'a>(tenant: &'a str, name: &'a str) -> Item<'a> {
+    Item { kind: "secret", tenant, name }
 }
 
 impl Allow {
     async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let path = ["tenants", &self.tenant, "secrets", &self.name];
-        set_policy(client, &path, &self.servers, &json!(self.to), self.json).await
+        self.policy.allow(client, &item(&self.tenant, &self.name), self.json).await
     }
 }
 
 impl Deny {
     async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let path = ["tenants", &self.tenant, "secrets", &self.name];
-        set_policy(client, &path, &self.servers, &Value::Null, self.json).await
+        self.denied.run(client, &item(&self.tenant, &self.name), self.json).await
     }
 }
 
@@ -315,7 +271,7 @@ impl List {
         let exit = print_text(&table.text());
         for name in list["missing"].as_array().into_iter().flatten() {
             talk(&format!(
-                "`{}` is needed and not set: bulkhead secret set {} {}",
+                "`{}` is needed and not set: bulkhead secret set {} {} --for SERVER --to HOST",
                 word(name),
                 self.tenant,
                 word(name)
@@ -345,11 +301,19 @@ impl Rotate {
 
 impl Remove {
     async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let list: Value = client.read(&client.get(&["tenants", &self.tenant, "secrets"]).await?)?;
         client.delete(&["tenants", &self.tenant, "secrets", &self.name]).await?;
         if self.json {
             return Ok(print_value(&json!({ "removed": self.name })));
         }
-        talk(&format!("secret `{}` is removed", self.name));
+        talk(&format!("secret `{}` is removed, with its policy", self.name));
+        if let Some(policy) = policy_of(&list["secrets"], &self.name) {
+            let mut again = item(&self.tenant, &self.name).commands("allow", policy);
+            if let Some(first) = again.first_mut() {
+                *first = first.replacen(" allow ", " set ", 1);
+            }
+            talk(&format!("to set it again with the same policy: {}", again.join(" and ")));
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -3,6 +3,7 @@
 mod access;
 mod calls;
 mod connections;
+mod policies;
 mod records;
 mod servers;
 #[path = "../support/mod.rs"]

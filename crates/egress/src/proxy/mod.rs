@@ -156,10 +156,10 @@ impl Proxy {
         };
         let cover = self.visit.pass.rules.cover(origin);
         // Wherever a secret was kept, it would come back through a tunnel unseen.
-        let bound = !self.visit.pass.credentials.is_empty();
+        let guarded = self.visit.pass.credentials.guards(origin);
         let (rule, why) = match cover {
             Cover::Nothing => return refuse(unnamed(origin)),
-            Cover::Whole(rule) => (Some(rule).filter(|_| !bound), "the server is bound to a secret"),
+            Cover::Whole(rule) => (Some(rule).filter(|_| !guarded), "a secret could come back from there"),
             Cover::Part => (None, "rules allow only some of its paths or methods"),
         };
         if let Host::Address(_) = origin.host {

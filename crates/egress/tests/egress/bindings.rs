@@ -22,8 +22,8 @@ const AWS: &str = "AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY:AQoDYXdz
 struct Store;
 
 impl Secrets for Store {
-    fn get<'a>(&'a self, name: &'a str, _: &'a egress::Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
-        self.known(name)
+    fn get<'a>(&'a self, used: &'a egress::Use<'a>) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+        self.known(used.name)
     }
 
     fn known<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {

@@ -63,12 +63,41 @@ fn tunnels_that_are_refused() {
         let door = egress::Door::dev(vec![port], settings).unwrap();
         let proxy = Proxy::new(door.visit(Pass::new("t", "d", rules.clone())), None).await;
         // To no host: a secret that was stored elsewhere would come back unseen.
+        let unbound_rules = rules.clone();
         let bound = bound(Pass::new("t", "d", rules), &format!("bound.example:{port}"));
         let without = Proxy::new(door.visit(bound), None).await;
         for authority in [secure.at("bound.example"), "inner.example:443".to_owned()] {
             let answer = without.tunnel(&authority).await.expect_err(&authority);
-            assert!(answer.contains("the server is bound to a secret"), "{authority}: {answer}");
+            assert!(answer.contains("a secret could come back from there"), "{authority}: {answer}");
         }
+        // Nor for a server that is bound to nothing, where another one's secret may have been stored.
+        struct Others(u16);
+        impl egress::Secrets for Others {
+            fn get<'a>(
+                &'a self,
+                _: &'a egress::Use<'a>,
+            ) -> futures_util::future::BoxFuture<'a, Result<Option<secrecy::SecretString>, egress::Denied>>
+            {
+                Box::pin(async { Ok(None) })
+            }
+            fn known<'a>(
+                &'a self,
+                _: &'a str,
+            ) -> futures_util::future::BoxFuture<'a, Result<Option<secrecy::SecretString>, egress::Denied>>
+            {
+                Box::pin(async { Ok(None) })
+            }
+            fn keeps(&self, origin: &egress::Origin) -> bool {
+                origin.port == self.0
+            }
+        }
+        let others = Arc::new(egress::Bound::new(egress::Bindings::default(), Arc::new(Others(port))));
+        let unbound = Pass { credentials: others, ..Pass::new("t", "d", unbound_rules) };
+        let unbound = Proxy::new(door.visit(unbound), None).await;
+        let answer = unbound.tunnel(&secure.at("bound.example")).await.expect_err("a tunnel");
+        assert!(answer.contains("a secret could come back from there"), "{answer}");
+        let answer = unbound.tunnel("inner.example:443").await.expect_err("a private address");
+        assert!(answer.contains("private network"), "no secret goes there: {answer}");
         for (authority, status, words) in [
             (secure.at("a.example"), "403", "no rule allows https://a.example"),
             (secure.at("plain.example"), "403", "no rule allows https://plain.example"),

@@ -8,7 +8,7 @@ use super::body::{self, Names, Query};
 use super::error::Error;
 use super::page::{self, PageQuery};
 use super::{Admin, schema};
-use crate::mcp::credentials::{NotAllowed, allowed};
+use crate::mcp::allowed::{NotAllowed, allowed};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;

@@ -10,6 +10,7 @@ use crate::problem::chain;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use egress::{BareStar, Rules};
 use registry::{ConnectionInfo, PolicyChange, ProviderInfo, Registry, Role, SecretPolicy, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -89,6 +90,9 @@ pub struct ConnectionList {
 #[derive(Serialize, ToSchema)]
 pub struct LinkView {
     url: String,
+    /// Which servers will use the connection, and the hosts that get its token.
+    #[schema(value_type = schema::SecretPolicy)]
+    policy: SecretPolicy,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -123,6 +127,7 @@ fn refused(error: ConnectError) -> Error {
         ConnectError::NoProvider(_) => return Error::not_found(),
         ConnectError::Registry(error) => return error.into(),
         ConnectError::Full => "busy",
+        ConnectError::NotAllowed { .. } => "secret_not_allowed",
         ConnectError::NotConnected(_) => "not_connected",
         ConnectError::NothingToConfirm(_) => "nothing_to_confirm",
         ConnectError::WrongCode { .. } => "wrong_code",
@@ -131,6 +136,26 @@ fn refused(error: ConnectError) -> Error {
         _ => "refused",
     };
     Error::new(StatusCode::UNPROCESSABLE_ENTITY, code, chain(&error))
+}
+
+/// Refuses URLs on this machine and on addresses that nothing here reaches. A developer's host reaches the ports it was given.
+fn reachable(admin: &Admin, provider: &oauth::Provider) -> Result<(), Error> {
+    let oauth::Provider { authorize_url, token_url, revoke_url, .. } = provider;
+    let urls = [
+        ("authorize_url", authorize_url.as_ref()),
+        ("token_url", Some(token_url)),
+        ("revoke_url", revoke_url.as_ref()),
+    ];
+    for (name, url) in urls.into_iter().filter_map(|(name, url)| Some((name, url?))) {
+        let origin = url.origin().ascii_serialization();
+        let checked =
+            Rules::parse([origin.as_str()], BareStar::Refused).and_then(|rules| admin.app.check_rules(&rules));
+        checked.map_err(|denied| {
+            Error::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_provider", format!("`{name}`: {}", denied.message))
+                .hint("a host for development reaches ports of its own machine: `bulkhead dev --loopback PORT`")
+        })?;
+    }
+    Ok(())
 }
 
 /// Set a provider, or change it. Who is connected stays connected, unless it is another provider altogether.
@@ -148,7 +173,8 @@ pub async fn set(
     asker.runs(&admin.app.registry().directory(), &tenant)?;
     let ProviderOrder { settings, client_secret, policy } = body::json(request, SMALL).await?;
     secrets::check(&policy)?;
-    admin.app.connect.check(settings.clone()).map_err(refused)?;
+    let provider = admin.app.connect.check(settings.clone()).map_err(refused)?;
+    reachable(&admin, &provider)?;
     let actor = asker.actor();
     let set =
         move |registry: &Registry| registry.set_provider_with(&actor, &tenant, &name, settings, client_secret, &policy);
@@ -228,7 +254,8 @@ pub async fn connect(
 ) -> Result<Json<LinkView>, Error> {
     let subject = whose(&admin, &asker, &tenant, &name, None)?;
     let ticket = admin.app.connect.ticket(&tenant, &name, &subject, &asker.caller, None).map_err(refused)?;
-    Ok(Json(LinkView { url: admin.app.connect_url(&ticket) }))
+    let policy = admin.app.connect.used(&tenant, &name).map_err(refused)?;
+    Ok(Json(LinkView { url: admin.app.connect_url(&ticket), policy }))
 }
 
 /// Confirm a connection with the code that the browser shows after the provider's consent. Whoever asked for the link

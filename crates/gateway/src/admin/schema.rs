@@ -28,13 +28,15 @@ pub struct Scope {
     pub tools: Option<Vec<String>>,
 }
 
-/// The hosts that each server may send a secret to, by the server's name; `*` stands for every server.
+/// The hosts that each server may send a secret to, by the server's name (`*` stands for every server), each with the places in
+/// requests where it may stand: `credentials`, `header:NAME`, `query:NAME`, `cookie:NAME`, `body:/POINTER`, `basic`, `aws`.
 #[derive(ToSchema)]
-pub struct SecretPolicy(BTreeMap<String, Vec<String>>);
+pub struct SecretPolicy(BTreeMap<String, BTreeMap<String, Vec<String>>>);
 
-/// The hosts that each server named may send a secret to from now on; null takes a server out. Other servers keep theirs.
+/// The hosts that each server named may send a secret to from now on, each with its places; null takes a host or a server out. Other
+/// servers and hosts keep theirs.
 #[derive(ToSchema)]
-pub struct PolicyChange(BTreeMap<String, Option<Vec<String>>>);
+pub struct PolicyChange(BTreeMap<String, Option<BTreeMap<String, Option<Vec<String>>>>>);
 
 /// What may be used. Null or absent inherits: a key its tenant's, a tenant the host's.
 #[derive(ToSchema)]
@@ -48,7 +50,7 @@ pub struct Quota {
     #[schema(minimum = 0)]
     pub cpu_s_per_min: Option<f64>,
     pub egress_bytes_per_min: Option<u64>,
-    /// Of the disk, by everything that is deployed. For tenants only.
+    /// Of the disk, by everything that is deployed, and 1 MiB for each server's log. For tenants only.
     pub disk_bytes: Option<u64>,
 }
 

@@ -42,6 +42,10 @@ pub enum ConnectError {
     NoProvider(String),
     #[error("the provider `{0}` needs nobody's consent: calls get their tokens by themselves")]
     NoConsent(String),
+    #[error(
+        "no server may use the provider `{name}` yet; an admin allows one with `bulkhead provider allow {tenant}/{name} --for SERVER --to HOST`"
+    )]
+    NotAllowed { tenant: String, name: String },
     #[error("there is no connection to `{0}` yet")]
     NotConnected(String),
     #[error("the link is not good any more; ask for another one")]
@@ -130,6 +134,13 @@ impl Connect {
         Ok(found.policy)
     }
 
+    /// The same, if it lets any server use them. Otherwise nobody is asked to connect.
+    pub fn used(&self, tenant: &str, name: &str) -> Result<SecretPolicy, ConnectError> {
+        let policy = self.policy(tenant, name)?;
+        let unused = || ConnectError::NotAllowed { tenant: tenant.to_owned(), name: name.to_owned() };
+        if policy.is_empty() { Err(unused()) } else { Ok(policy) }
+    }
+
     /// A token for a call of `subject`.
     pub async fn token(&self, tenant: &str, name: &str, subject: &str) -> Result<SecretString, ConnectError> {
         let Known { provider, secret } = self.known(tenant, name)?;
@@ -140,11 +151,16 @@ impl Connect {
         })
     }
 
-    /// The access token that is kept for `subject`, fresh or not. Nobody is asked for one.
-    pub fn kept_token(&self, tenant: &str, name: &str, subject: &str) -> Result<Option<SecretString>, ConnectError> {
-        let Ok(Known { provider, .. }) = self.known(tenant, name) else { return Ok(None) };
-        let Ok(connection) = oauth::Connection::new(tenant, name, &provider, subject) else { return Ok(None) };
-        let kept = self.registry.connection(tenant, name, &store::kept_as(&connection.subject))?;
+    /// The access tokens that are kept for calls of `subject`, fresh or not: its own, and the one that all share. Nobody is asked
+    /// for one.
+    pub fn kept_tokens(&self, tenant: &str, name: &str, subject: &str) -> Result<Vec<SecretString>, ConnectError> {
+        let kept = |subject: &str| self.kept_token(tenant, name, &store::kept_as(subject));
+        Ok(kept(subject)?.into_iter().chain(kept("")?).collect())
+    }
+
+    /// The access token that is kept under this subject.
+    pub fn kept_token(&self, tenant: &str, name: &str, kept_as: &str) -> Result<Option<SecretString>, ConnectError> {
+        let kept = self.registry.connection(tenant, name, kept_as)?;
         let tokens = kept.map(|(sealed, _)| oauth::Tokens::from_secret(&sealed)).transpose()?;
         Ok(tokens.map(|tokens| tokens.access))
     }
@@ -161,6 +177,7 @@ impl Connect {
         if self.known(tenant, name)?.provider.grant != Grant::Code {
             return Err(ConnectError::NoConsent(name.to_owned()));
         }
+        self.used(tenant, name)?;
         let want = Want {
             tenant: tenant.to_owned(),
             provider: name.to_owned(),
@@ -172,16 +189,18 @@ impl Connect {
         self.tickets.issue(want).ok_or(ConnectError::Full)
     }
 
-    fn look(&self, ticket: &str) -> Result<(Want, Provider), ConnectError> {
+    fn look(&self, ticket: &str) -> Result<(Want, Provider, SecretPolicy), ConnectError> {
         let want = self.tickets.look(ticket).ok_or(ConnectError::NoTicket)?;
         let provider = self.known(&want.tenant, &want.provider)?.provider;
-        Ok((want, provider))
+        let policy = self.used(&want.tenant, &want.provider)?;
+        Ok((want, provider, policy))
     }
 
     /// Where the browser goes on, and the cookie it comes back with.
     fn begin(&self, ticket: &str, redirect_uri: &str) -> Result<(String, String), ConnectError> {
         let want = self.tickets.take(ticket).ok_or(ConnectError::NoTicket)?;
         let known = self.known(&want.tenant, &want.provider)?;
+        self.used(&want.tenant, &want.provider)?;
         let (url, pending) = oauth::begin(&known.provider, redirect_uri, registry::now())?;
         let cookie = self.tickets.keep(&pending.handle(), want, pending).ok_or(ConnectError::Full)?;
         Ok((url, cookie))

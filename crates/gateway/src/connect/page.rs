@@ -10,7 +10,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use oauth::Provider;
+use registry::SecretPolicy;
 use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -39,7 +41,7 @@ button:focus-visible{outline:3px solid var(--soft);outline-offset:2px}\
 pub async fn show(State(app): State<Arc<App>>, Path(ticket): Path<String>) -> Response {
     match app.connect.look(&ticket) {
         // The form leads on to the provider, and from there to wherever it signs people in.
-        Ok((want, provider)) => page(StatusCode::OK, "Connect", &ask(&want, &provider), "*"),
+        Ok((want, provider, policy)) => page(StatusCode::OK, "Connect", &ask(&want, &provider, &policy), "*"),
         Err(error) => failed(&error),
     }
 }
@@ -97,16 +99,12 @@ fn cookie<'a>(headers: &'a HeaderMap, base: &str) -> Option<&'a str> {
     pairs.find(|(name, _)| *name == cookie_kind(base).0).map(|(_, value)| value)
 }
 
-fn ask(want: &Want, provider: &Provider) -> String {
+fn ask(want: &Want, provider: &Provider, policy: &SecretPolicy) -> String {
     let name = escape(&want.provider);
     let place = provider.authorize_url.as_ref().and_then(|url| url.host_str()).map(escape).unwrap_or_default();
     let scopes = match provider.scopes.is_empty() {
         true => "what the provider gives by default".to_owned(),
         false => provider.scopes.iter().map(|scope| escape(scope)).collect::<Vec<_>>().join(", "),
-    };
-    let server = match &want.server {
-        Some(server) => escape(server),
-        None => format!("every server of {} that is bound to {name}", escape(&want.tenant)),
     };
     let whose = if want.subject.is_empty() { "all callers of the tenant" } else { "those of this key or user alone" };
     format!(
@@ -121,9 +119,27 @@ fn ask(want: &Want, provider: &Provider) -> String {
             ("Whose calls", whose.to_owned()),
             ("Provider", format!("{name} ({place})")),
             ("Access", scopes),
-            ("Used by", server),
+            ("Used by", users(want, policy)),
         ]),
     )
+}
+
+/// The servers that the policy allows, or of these the one that asks, each with the hosts that get the token.
+fn users(want: &Want, policy: &SecretPolicy) -> String {
+    let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    match &want.server {
+        Some(server) => users.entry(server).or_default().extend(policy.hosts(server).map(|(host, _)| host)),
+        None => policy.all().for_each(|(server, host, _)| users.entry(server).or_default().extend([host])),
+    }
+    let user = |(server, hosts): (&&str, &BTreeSet<&str>)| {
+        let hosts: Vec<_> = hosts.iter().map(|host| escape(host)).collect();
+        let hosts = if hosts.is_empty() { "no host".to_owned() } else { hosts.join(", ") };
+        match *server {
+            SecretPolicy::EVERY_SERVER => format!("every server of {}, at {hosts}", escape(&want.tenant)),
+            server => format!("{}, at {hosts}", escape(server)),
+        }
+    };
+    users.iter().map(user).collect::<Vec<_>>().join("; ")
 }
 
 fn confirm(want: &Want, code: &str) -> String {

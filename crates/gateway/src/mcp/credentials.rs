@@ -1,15 +1,15 @@
 //! Which secrets go into the requests of a call, and where they come from.
 
+use super::allowed::{Used, What};
 use crate::app::App;
 use crate::connect::ConnectError;
-use bundle::{BoundHost, Lock, Place as Locked};
-use egress::{Binding, Bindings, Credentials, Denied, Origin, Pattern, Place, Secrets};
+use bundle::{Lock, Place as Locked};
+use egress::{Binding, Bindings, Credentials, Denied, Form, Kept, Origin, Pattern, Place, Secrets, Use};
 use futures_util::future::BoxFuture;
 use http::HeaderName;
-use registry::{Deployment, Registry, RegistryError, SecretPolicy};
-use secrecy::SecretString;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use registry::{AllowedPlace, Deployment, RegistryError, SecretPolicy, Sendable};
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a deployment is bound to.
@@ -65,17 +65,14 @@ fn header(name: &str) -> Result<HeaderName, Denied> {
 }
 
 impl Bound {
-    /// For one call; nothing for a server that is bound to nothing.
+    /// For one call. A server that is bound to nothing has one too: what other servers have sent is masked for it.
     pub fn credentials(
         &self,
         app: &Arc<App>,
         record: &Deployment,
         subject: &str,
         wanted: &Arc<Wanted>,
-    ) -> Option<Arc<dyn Credentials>> {
-        if self.bindings.is_empty() {
-            return None;
-        }
+    ) -> Arc<dyn Credentials> {
         let secrets = CallSecrets {
             app: app.clone(),
             tenant: record.tenant.clone(),
@@ -84,7 +81,7 @@ impl Bound {
             connections: self.connections.clone(),
             wanted: wanted.clone(),
         };
-        Some(Arc::new(egress::Bound::new(self.bindings.clone(), Arc::new(secrets))))
+        Arc::new(egress::Bound::new(self.bindings.clone(), Arc::new(secrets)))
     }
 }
 
@@ -103,24 +100,72 @@ impl CallSecrets {
     fn opened(&self, name: &str) -> Result<Option<registry::Secret>, Denied> {
         self.app.registry().secret(&self.tenant, name).map_err(|error| {
             tracing::error!(tenant = self.tenant, name, %error, "a secret cannot be opened");
-            Denied::refuse(format!("the secret `{name}` cannot be opened"))
+            Denied::refuse(format!(
+                "the secret `{name}` cannot be opened, so it could neither be sent nor masked; an admin sets it again with \
+                 `bulkhead secret set {} {name}`",
+                self.tenant
+            ))
         })
     }
 
-    fn secret(&self, name: &str, to: &Origin) -> Result<Option<SecretString>, Denied> {
-        let Some(secret) = self.opened(name)? else { return Ok(None) };
-        let used = Used { tenant: &self.tenant, server: &self.server, what: What::Secret(name) };
-        used.may_go(&secret.policy, to)?;
-        Ok(Some(secret.value))
+    fn used<'a>(&'a self, what: What<'a>) -> Used<'a> {
+        Used { tenant: &self.tenant, server: &self.server, what }
     }
 
-    async fn token(&self, provider: &str, to: &Origin) -> Result<Option<SecretString>, Denied> {
-        let used = Used { tenant: &self.tenant, server: &self.server, what: What::Provider(provider) };
+    fn secret(&self, used: &Use<'_>) -> Result<Option<SecretString>, Denied> {
+        let secret = self.used(What::Secret(used.name));
+        let Some(found) = self.opened(used.name)? else {
+            let wanted = AllowedPlace::around(used.place.named(), None);
+            let command = secret.command("set", &SecretPolicy::default(), &[used.to.to_string()], &wanted);
+            return Err(Denied::secret(format!("{secret} is not set; an admin sets it with `{command}`")));
+        };
+        secret.may_go(&found.policy, used)?;
+        Ok(Some(found.value))
+    }
+
+    async fn token(&self, provider: &str, used: &Use<'_>) -> Result<Option<SecretString>, Denied> {
         let policy =
             self.app.connect.policy(&self.tenant, provider).map_err(|error| self.no_token(provider, &error))?;
-        used.may_go(&policy, to)?;
+        self.used(What::Provider(provider)).may_go(&policy, used)?;
         let token = self.app.connect.token(&self.tenant, provider, &self.subject).await;
         token.map(Some).map_err(|error| self.no_token(provider, &error))
+    }
+
+    /// The tokens of a provider that this caller's calls use, as far as they are kept.
+    fn kept_tokens(&self, provider: &str) -> Result<Vec<SecretString>, Denied> {
+        let kept = self.app.connect.kept_tokens(&self.tenant, provider, &self.subject);
+        kept.map_err(|error| self.unmasked(provider, &error))
+    }
+
+    fn unmasked(&self, provider: &str, error: &ConnectError) -> Denied {
+        tracing::error!(tenant = self.tenant, provider, %error, "a kept token cannot be opened");
+        Denied::refuse(format!("the token of `{provider}` cannot be opened, so it could not be masked; connect again"))
+    }
+
+    /// Everything that some server of the tenant may send there. Of tokens: this caller's, and of others those that may be
+    /// stored there, as many as can be searched for.
+    fn kept_there(&self, from: &Origin) -> Result<Vec<Kept>, Denied> {
+        let reach = self.app.registry().reach(&self.tenant, from).map_err(|error| self.unknown(&error))?;
+        let mut kept = Vec::new();
+        for sendable in &reach.secrets {
+            let secret = self.opened(&sendable.name)?;
+            kept.extend(secret.map(|secret| Kept { forms: forms(sendable, &secret.value), value: secret.value }));
+        }
+        let mut tokens = Vec::new();
+        for provider in &reach.providers {
+            tokens.extend(self.kept_tokens(&provider.name)?);
+        }
+        for (provider, subject) in &reach.connections {
+            let token = self.app.connect.kept_token(&self.tenant, provider, subject);
+            tokens.extend(token.map_err(|error| self.unmasked(provider, &error))?);
+        }
+        kept.extend(tokens.into_iter().map(|value| Kept { value, forms: vec![Form::Whole] }));
+        Ok(kept)
+    }
+
+    fn unknown(&self, error: &RegistryError) -> Denied {
+        tracing::error!(tenant = self.tenant, %error, "a policy cannot be read");
+        Denied::refuse("a secret's policy cannot be read, so nobody knows what to mask")
     }
 
     fn no_token(&self, provider: &str, error: &ConnectError) -> Denied {
@@ -133,124 +178,60 @@ impl CallSecrets {
     }
 }
 
+/// How a value may have been sent.
+fn forms(sendable: &Sendable, value: &SecretString) -> Vec<Form> {
+    let pair = value.expose_secret().contains(':');
+    let made = [(Form::Basic, sendable.basic), (Form::Aws, sendable.aws)];
+    let made = made.into_iter().filter(|(_, may)| pair && *may).map(|(form, _)| form);
+    std::iter::once(Form::Whole).chain(made).collect()
+}
+
 impl Secrets for CallSecrets {
-    fn get<'a>(&'a self, name: &'a str, to: &'a Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
-        match self.connections.get(name) {
-            Some(provider) => Box::pin(self.token(provider, to)),
-            None => Box::pin(std::future::ready(self.secret(name, to))),
+    fn get<'a>(&'a self, used: &'a Use<'a>) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+        match self.connections.get(used.name) {
+            Some(provider) => Box::pin(self.token(provider, used)),
+            None => Box::pin(std::future::ready(self.secret(used))),
         }
     }
 
     fn known<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
         let known = match self.connections.get(name) {
-            Some(provider) => self.app.connect.kept_token(&self.tenant, provider, &self.subject).map_err(|error| {
-                tracing::error!(tenant = self.tenant, provider, %error, "a kept token cannot be opened");
-                Denied::refuse(format!("the token of `{provider}` cannot be opened, so it could not be masked"))
-            }),
+            Some(provider) => self.kept_tokens(provider).map(|tokens| tokens.into_iter().next()),
             None => self.opened(name).map(|secret| secret.map(|secret| secret.value)),
         };
         Box::pin(std::future::ready(known))
     }
+
+    fn kept<'a>(&'a self, from: &'a Origin) -> BoxFuture<'a, Result<Vec<Kept>, Denied>> {
+        Box::pin(std::future::ready(self.kept_there(from)))
+    }
+
+    fn keeps(&self, origin: &Origin) -> bool {
+        // What cannot be known is guarded.
+        self.app.registry().reach(&self.tenant, origin).map_or(true, |reach| !reach.is_empty())
+    }
 }
 
-#[derive(Clone, Copy)]
-enum What<'a> {
-    Secret(&'a str),
-    Provider(&'a str),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A secret or a provider that a server wants to use.
-#[derive(Clone, Copy)]
-struct Used<'a> {
-    tenant: &'a str,
-    server: &'a str,
-    what: What<'a>,
-}
-
-impl fmt::Display for Used<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.what {
-            What::Secret(name) => write!(f, "the secret `{name}`"),
-            What::Provider(name) => write!(f, "the provider `{name}`"),
+    #[test]
+    fn a_place_has_one_name() {
+        let aws = r#"{ "aws": { "region": "eu-central-1", "service": "s3" } }"#;
+        for place in [
+            r#"{ "header": "x-key" }"#,
+            r#"{ "query": "k" }"#,
+            r#"{ "cookie": "sid" }"#,
+            r#"{ "body": "/a" }"#,
+            "\"basic\"",
+            aws,
+        ] {
+            let place: Locked = serde_json::from_str(place).unwrap();
+            let (name, hosts) = ("TOKEN".parse().unwrap(), [("a.example").parse().unwrap()].into());
+            let locked =
+                bundle::Binding { name, hosts, place, format: Default::default(), asked: false, connection: None };
+            assert_eq!(binding(&locked).unwrap().place.named(), locked.place.named());
         }
     }
-}
-
-impl Used<'_> {
-    /// The patterns that its policy has for this server.
-    fn allowed(&self, policy: &SecretPolicy) -> Result<Vec<Pattern>, Denied> {
-        policy.hosts(self.server).map(Pattern::parse).collect()
-    }
-
-    /// Asked for every request, since a policy may change at any time.
-    fn may_go(&self, policy: &SecretPolicy, to: &Origin) -> Result<(), Denied> {
-        if self.allowed(policy)?.iter().any(|pattern| pattern.covers(to)) {
-            return Ok(());
-        }
-        let command = self.command(policy, &[to.to_string()]);
-        Err(Denied::secret(format!(
-            "{self} is not allowed to go from the server `{}` to {to}; an admin allows it with `{command}`",
-            self.server
-        )))
-    }
-
-    /// What an admin runs to allow it: these hosts, and those that the server has already.
-    fn command(&self, policy: &SecretPolicy, hosts: &[String]) -> String {
-        let (verb, name) = match self.what {
-            What::Secret(name) => ("secret", format!("{} {name}", self.tenant)),
-            What::Provider(name) => ("provider", format!("{}/{name}", self.tenant)),
-        };
-        let own = policy.hosts(self.server).map(str::to_owned);
-        let all: BTreeSet<String> = own.chain(hosts.iter().cloned()).collect();
-        let to: String = all.iter().map(|host| format!(" --to '{host}'")).collect();
-        format!("bulkhead {verb} allow {name} --for {}{to}", self.server)
-    }
-}
-
-/// A deployment that binds what its server may not use, or to a host where that may not go.
-#[derive(Debug)]
-pub struct NotAllowed {
-    pub message: String,
-    /// What an admin runs to allow it.
-    pub command: String,
-}
-
-/// Whether the server may bind everything that its lock binds, to all of its hosts. Asked before a deployment becomes current;
-/// [`Bound`] asks again for each request.
-pub fn allowed(registry: &Registry, tenant: &str, lock: &Lock) -> Result<Result<(), NotAllowed>, RegistryError> {
-    for binding in &lock.secrets {
-        let what = match &binding.connection {
-            Some(provider) => What::Provider(provider.as_str()),
-            None => What::Secret(binding.name.as_str()),
-        };
-        let used = Used { tenant, server: lock.server.as_str(), what };
-        let policy = match what {
-            What::Secret(name) => registry.secret(tenant, name)?.map(|secret| secret.policy),
-            What::Provider(name) => registry.provider(tenant, name)?.map(|provider| provider.policy),
-        };
-        let (there, policy) = (policy.is_some(), policy.unwrap_or_default());
-        let patterns = used.allowed(&policy).unwrap_or_default();
-        let fits = |host: &&BoundHost| {
-            Pattern::parse(host.as_str()).is_ok_and(|host| patterns.iter().any(|pattern| pattern.includes(&host)))
-        };
-        let hosts: Vec<String> = binding.hosts.iter().filter(|host| !fits(host)).map(ToString::to_string).collect();
-        let Some(first) = hosts.first() else { continue };
-        let command = used.command(&policy, &hosts);
-        let (message, command) = match (there, what) {
-            (true, _) => (format!("{used} may not go from the server `{}` to `{first}`", used.server), command),
-            (false, What::Secret(_)) => (
-                format!("{used} is not set, so the server `{}` cannot send it to `{first}`", used.server),
-                command.replacen("secret allow", "secret set", 1),
-            ),
-            (false, What::Provider(name)) => {
-                let set = format!("bulkhead provider set {tenant}/{name}");
-                (
-                    format!("{used} is not set, so the server `{}` cannot use it for `{first}`", used.server),
-                    format!("{set} …` and `{command}"),
-                )
-            }
-        };
-        return Ok(Err(NotAllowed { message, command }));
-    }
-    Ok(Ok(()))
 }

@@ -39,7 +39,7 @@ async fn stage(per: &str) -> Stage {
     });
     let secret = provider::Settings::default().client_secret.map(Into::into);
     let base = format!("http://127.0.0.1:{port}");
-    let allow = PolicyChange::allow(["s"], [base.as_str()]).unwrap();
+    let allow = PolicyChange::allow(["s"], [base.as_str()], ["credentials"]).unwrap();
     host.app.registry().set_provider_with(&host_actor(), "acme", "hub", settings, secret, &allow).unwrap();
     let manifest = format!(
         "egress = [\"http://127.0.0.1:{port}\"]\nsecrets = [{{ name = \"HUB\", hosts = [\"http://127.0.0.1:{port}\"], \
@@ -312,8 +312,9 @@ fn the_pages_say_who_asks_for_what() {
         assert!(rules.contains("default-src 'none'") && !rules.contains("unsafe"), "{rules}");
         let page = page.text().await.unwrap();
         let id = stage.host.app.registry().keys(Some("acme"), None, 1, |key| key.name == "scoped").unwrap().unwrap();
-        for said in
-            ["the key “scoped”", &id[0].id, "acme", "hub (127.0.0.1)", "read", "<dd>s</dd>", "asked for this yourself"]
+        // The server that asks, and the hosts that the policy lets it send the token to.
+        let used = format!("<dd>s, at http://{}</dd>", stage.provider.address);
+        for said in ["the key “scoped”", &id[0].id, "acme", "hub (127.0.0.1)", "read", &used, "asked for this yourself"]
         {
             assert!(page.contains(said), "{said}: {page}");
         }
@@ -441,7 +442,7 @@ fn a_provider_is_for_the_servers_and_hosts_of_its_policy() {
         registry.allow_provider(&host_actor(), "acme", "hub", &PolicyChange::deny(["s"])).unwrap();
         let why = text(&call(&stage.somebody(), "why", stage.whoami()).await);
         assert!(why.contains("not allowed") && why.contains("bulkhead provider allow acme/hub --for s --to"), "{why}");
-        let elsewhere = PolicyChange::allow(["s"], ["api.example.com"]).unwrap();
+        let elsewhere = PolicyChange::allow(["s"], ["api.example.com"], ["credentials"]).unwrap();
         registry.allow_provider(&host_actor(), "acme", "hub", &elsewhere).unwrap();
         let why = text(&call(&stage.somebody(), "why", stage.whoami()).await);
         assert!(why.contains("not allowed") && !why.contains("not connected"), "{why}");

@@ -10,6 +10,7 @@ mod host;
 mod legacy;
 mod modern;
 mod questions;
+mod rebind;
 mod records;
 mod secrets;
 #[path = "../signed/mod.rs"]

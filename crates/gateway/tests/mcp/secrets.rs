@@ -29,7 +29,8 @@ fn bound(port: u16, place: &str) -> String {
 
 /// Sets `TOKEN` for all servers of a tenant, and for one host.
 fn set(host: &Running, tenant: &str, value: &str, to: &str) {
-    let change = PolicyChange::allow(["*"], [to]).unwrap();
+    let places = ["credentials", "header:x-key", "query:key", "body:/auth/token"];
+    let change = PolicyChange::allow(["*"], [to], places).unwrap();
     host.app.registry().set_secret_with(&host_actor(), tenant, "TOKEN", value.into(), &change).unwrap();
 }
 
@@ -116,7 +117,7 @@ fn a_secret_goes_to_no_server_and_no_host_that_its_policy_does_not_name() {
         let registry = host.app.registry();
         let (good, bad) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{evil}"));
         let allow = |server: &str| {
-            let change = PolicyChange::allow([server], [good.as_str()]).unwrap();
+            let change = PolicyChange::allow([server], [good.as_str()], ["header:x-key"]).unwrap();
             registry.set_secret_with(&host_actor(), "acme", "TOKEN", VALUE.into(), &change).unwrap();
         };
         allow("prices");
@@ -368,12 +369,8 @@ async fn collector() -> (Arc<Mutex<Vec<u8>>>, Traces) {
 struct OneSecret;
 
 impl egress::Secrets for OneSecret {
-    fn get<'a>(
-        &'a self,
-        name: &'a str,
-        _: &'a egress::Origin,
-    ) -> BoxFuture<'a, Result<Option<SecretString>, egress::Denied>> {
-        self.known(name)
+    fn get<'a>(&'a self, used: &'a egress::Use<'a>) -> BoxFuture<'a, Result<Option<SecretString>, egress::Denied>> {
+        self.known(used.name)
     }
 
     fn known<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, egress::Denied>> {

@@ -119,8 +119,8 @@ impl Resolve for Here {
 struct Store;
 
 impl Secrets for Store {
-    fn get<'a>(&'a self, name: &'a str, _: &'a egress::Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
-        self.known(name)
+    fn get<'a>(&'a self, used: &'a egress::Use<'a>) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+        self.known(used.name)
     }
 
     fn known<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {

@@ -154,7 +154,7 @@ fn an_empty_database_is_brought_up_to_date() {
     drop(registry);
     let database = rusqlite::Connection::open(&path).unwrap();
     let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 9);
+    assert_eq!(version, 10);
 }
 
 #[test]

@@ -30,11 +30,15 @@ fn what_current_deployments_are_bound_to_becomes_policy_once() {
     registry.unlock(master(1)).unwrap();
     let wanted = json!({
         "API_TOKEN": {
-            "bills": ["bills.example.com"],
-            "prices": ["*.example.org", "api.example.com", "api.github.com"],
+            "bills": { "bills.example.com": ["header:x-key"] },
+            "prices": {
+                "*.example.org": ["header:authorization"],
+                "api.example.com": ["header:authorization"],
+                "api.github.com": ["query:key"],
+            },
         },
         "UNUSED": {},
-        "github": { "prices": ["api.github.com"] },
+        "github": { "prices": { "api.github.com": ["header:authorization"] } },
         "unused": {},
     });
     assert_eq!(policies(&registry), wanted);

@@ -1,0 +1,3 @@
+-- A policy names the places in requests too: JSON, `{"server": {"host": ["place"]}}`. It is sealed with the value, so the host
+-- rewrites those from before, `{"server": ["host"]}`, when it has its master key. Until then they allow nothing. Nothing of the
+-- schema changes; the number keeps an older host from reading what it does not know.
