@@ -179,7 +179,6 @@ mod tests {
             "*",
             "header",
             "header:",
-            "header:*",
             "header:X-Key",
             "query",
             "query:",
