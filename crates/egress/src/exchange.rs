@@ -10,7 +10,7 @@ use crate::finder::Finder;
 use crate::headers;
 use crate::ledger::{Ledger, Trace};
 use crate::mask::Masker;
-use crate::overrides;
+use crate::overrides::{self, Narrow};
 use crate::pass::Pass;
 use crate::pool::Key;
 use crate::rule::Cover;
@@ -239,14 +239,17 @@ impl Exchange {
         let (method, mut headers) = (ask.method.clone(), headers.clone());
         let rules = &self.pass.rules;
         // With a rule for the whole origin there is nothing to walk around.
-        let narrow = !matches!(rules.cover(&target.origin), Cover::Whole(_));
-        let methods = narrow && rules.find(target, &method).is_ok_and(|rule| rule.has_methods());
-        if narrow {
+        let narrow = match rules.cover(&target.origin) {
+            Cover::Whole(_) => None,
+            Cover::Part | Cover::Nothing => Some(Narrow(rules.find(target, &method)?)),
+        };
+        if narrow.is_some() {
             overrides::drop_headers(&mut headers);
         }
         let mut prepared = Prepared { method, target: target.clone(), headers, body: Payload::Nothing };
         let covered = credentials.covers(&target.origin);
-        if covered && credentials.needs_body(&prepared) || methods && overrides::is_form(&prepared.headers) {
+        let reads = narrow.as_ref().is_some_and(|narrow| narrow.reads(&prepared.headers));
+        if covered && credentials.needs_body(&prepared) || reads {
             ask.source.gather(self.door.limits.request_bytes).await?;
         }
         prepared.body = match &ask.source {
@@ -254,8 +257,8 @@ impl Exchange {
             Source::Nothing | Source::Spent => Payload::Nothing,
             Source::Stream(_) => Payload::Stream,
         };
-        if methods {
-            overrides::refuse_fields(&prepared.target.query, &prepared.headers, &prepared.body)?;
+        if let Some(narrow) = narrow {
+            narrow.refuse_fields(&prepared.target.query, &prepared.headers, &prepared.body)?;
         }
         if covered {
             let applied = credentials.apply(&mut prepared).await?;

@@ -23,6 +23,7 @@ mod download;
 mod effort;
 mod exchange;
 mod explain;
+mod fields;
 mod finder;
 mod finders;
 #[doc(hidden)]

@@ -1,34 +1,57 @@
-//! What makes servers take a request for another one: a method or a path that stands in a header, in the query or in a form.
+//! What makes servers take a request for another one: a method, a path or a host in a header, in the query or in the body.
 //!
-//! Where rules allow only some paths or methods of an origin, such headers are dropped and such fields are refused.
+//! Where rules allow only some paths or methods of an origin, such headers are dropped, and requests with such fields are
+//! refused.
 
 use crate::credentials::Payload;
 use crate::denied::Denied;
-use http::header::{CONTENT_TYPE, HeaderMap};
-use percent_encoding::percent_decode;
+use crate::fields::{Kind, Look, any_in_json, any_in_pairs, any_in_parts, spellings};
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
+use policy::egress::Rule;
 
-/// What frameworks read in place of the method, in a query and in a form.
-const FIELDS: [&str; 4] = ["_method", "x-http-method-override", "x-http-method", "x-method-override"];
-
-/// Words that stand in the names of such headers, behind `x-`.
-const WORDS: [&str; 5] = ["method", "override", "rewrite", "original", "destinationurl"];
-const NAMES: [&str; 9] = [
+/// Parts of names of headers that move a request elsewhere, wherever they stand in it.
+const TURNS: [&str; 13] = [
+    "method",
+    "override",
+    "rewrit",
+    "original",
+    "redirect",
     "destination",
-    "x-accel-redirect",
-    "x-forwarded-path",
-    "x-forwarded-prefix",
-    "x-forwarded-uri",
-    "x-forwarded-url",
-    "x-proxy-url",
-    "x-request-uri",
-    "x-waws-unencoded-url",
+    "sendfile",
+    "subrequest",
+    "middleware",
+    "copy-source",
+    "rename-source",
+    "script-name",
+    "server-name",
 ];
+/// Words of such names.
+const TURN_WORDS: [&str; 3] = ["invoke", "matched", "replaced"];
+/// What words of such names end with: `x-request-uri`, `x-http-destinationurl`, `x-host`.
+const PLACES: [&str; 7] = ["url", "uri", "path", "host", "prefix", "route", "pathinfo"];
+/// What may follow `forwarded`: it tells of the client, not of the target.
+const OF_CLIENT: [&str; 5] = ["for", "proto", "port", "by", "ssl"];
+
+/// The methods that an ordinary field may name: `method=delete`.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 fn is_override(name: &str) -> bool {
     // Some servers do not tell one from the other.
-    let name = name.to_ascii_lowercase().replace('_', "-");
-    NAMES.contains(&name.as_str())
-        || name.strip_prefix("x-").is_some_and(|rest| WORDS.iter().any(|word| rest.contains(word)))
+    let name: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    // Browsers ask by these whether a method would be allowed.
+    if name.starts_with("access-control-") {
+        return false;
+    }
+    let words: Vec<&str> = name.split('-').collect();
+    let forwarded = |words: &[&str]| match words {
+        ["forwarded" | "forward", of, ..] => !OF_CLIENT.contains(of),
+        ["forwarded" | "forward"] => true,
+        _ => false,
+    };
+    TURNS.iter().any(|turn| name.contains(turn))
+        || words.iter().any(|word| TURN_WORDS.contains(word) || PLACES.iter().any(|place| word.ends_with(place)))
+        || (0..words.len()).any(|at| forwarded(words.get(at..).unwrap_or_default()))
 }
 
 pub(crate) fn drop_headers(headers: &mut HeaderMap) {
@@ -36,112 +59,120 @@ pub(crate) fn drop_headers(headers: &mut HeaderMap) {
     dropped.iter().for_each(|name| drop(headers.remove(name)));
 }
 
-/// Whether the body is a form, in which a field could stand for the method.
-pub(crate) fn is_form(headers: &HeaderMap) -> bool {
-    let mut types = headers.get_all(CONTENT_TYPE).iter().map(|value| value.as_bytes().to_ascii_lowercase());
-    let form = |kind: &[u8]| kind.starts_with(b"application/x-www-form-urlencoded") || kind.starts_with(b"multipart/");
-    types.any(|kind| form(kind.trim_ascii_start()))
-}
+/// The rule for some paths or methods that allows a request.
+pub(crate) struct Narrow<'a>(pub(crate) &'a Rule);
 
-pub(crate) fn refuse_fields(query: &str, headers: &HeaderMap, body: &Payload) -> Result<(), Denied> {
-    let in_body = match body {
-        Payload::Whole(bytes) if is_form(headers) => in_pairs(bytes) || in_parts(bytes),
-        // It was gathered, unless it was sent already: then a redirect leads nowhere.
-        _ => false,
-    };
-    if in_pairs(query.trim_start_matches('?').as_bytes()) || in_body {
-        return Err(Denied::refuse(
-            "the request has a field `_method`, which servers read in place of the method, and rules allow only some methods here",
-        ));
+impl Narrow<'_> {
+    /// Whether the body has to be there as a whole, because a field in it could stand for another method or path.
+    pub(crate) fn reads(&self, headers: &HeaderMap) -> bool {
+        let kind = Kind::of(headers);
+        kind.form || kind.parts || self.0.has_methods() && (kind.json || kind.unknown)
     }
-    Ok(())
-}
 
-fn is_field(name: &[u8]) -> bool {
-    let spaced: Vec<u8> = name.iter().map(|b| if *b == b'+' { b' ' } else { *b }).collect();
-    let decoded: Vec<u8> = percent_decode(&spaced).collect();
-    let name = decoded.trim_ascii();
-    FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
-}
-
-fn in_pairs(text: &[u8]) -> bool {
-    text.split(|b| matches!(b, b'&' | b';')).any(|pair| is_field(pair.split(|b| *b == b'=').next().unwrap_or_default()))
-}
-
-/// The names of a form in parts: `content-disposition: form-data; name="_method"`.
-fn in_parts(text: &[u8]) -> bool {
-    text.split(|b| matches!(b, b'\r' | b'\n' | b';')).any(|piece| {
-        let mut sides = piece.splitn(2, |b| *b == b'=');
-        let (Some(key), Some(value)) = (sides.next(), sides.next()) else { return false };
-        let key = key.trim_ascii().to_ascii_lowercase();
-        matches!(key.as_slice(), b"name" | b"name*") && {
-            let value = value.trim_ascii();
-            let value = value.rsplit(|b| *b == b'\'').next().unwrap_or(value);
-            is_field(value.strip_prefix(b"\"").unwrap_or(value).strip_suffix(b"\"").unwrap_or(value))
+    pub(crate) fn refuse_fields(&self, query: &str, headers: &HeaderMap, body: &Payload) -> Result<(), Denied> {
+        let look = |name: &[u8], value: &[u8]| self.stands_for_another(name, value);
+        verdict(any_in_pairs(query.trim_start_matches('?').as_bytes(), &look))?;
+        let bytes = match body {
+            _ if !self.reads(headers) => return Ok(()),
+            Payload::Whole(bytes) if !bytes.is_empty() => bytes,
+            Payload::Stream => return verdict(None),
+            // It was sent already: then a redirect leads nowhere.
+            Payload::Whole(_) | Payload::Nothing => return Ok(()),
+        };
+        let kind = Kind::of(headers);
+        let plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+        if !kind.unknown && (kind.odd_charset || !headers.get_all(CONTENT_ENCODING).iter().all(plain)) {
+            return verdict(None);
         }
-    })
+        let ways: [(bool, fn(&[u8], Look) -> Option<bool>); 3] =
+            [(kind.form, any_in_pairs), (kind.parts, any_in_parts), (kind.json && self.0.has_methods(), any_in_json)];
+        ways.iter().filter(|(says_so, _)| *says_so).try_for_each(|(_, any)| verdict(any(bytes, &look)))?;
+        // What is not what a server may guess is nothing to worry about.
+        let guessed = kind.unknown && ways.iter().any(|(_, any)| any(bytes, &look) == Some(true));
+        verdict(Some(guessed))
+    }
+
+    /// `_method` in all its spellings; a field such as `method` or `httpMethod` if its value is a method that the rule does not
+    /// name; and where WordPress finds its path.
+    fn stands_for_another(&self, name: &[u8], value: &[u8]) -> bool {
+        let methods = self.0.has_methods();
+        let may = |part: &[u8]| name.windows(part.len()).any(|found| found.eq_ignore_ascii_case(part));
+        // Most names are none of these, and told so without a copy.
+        if !(name.contains(&b'%') || may(b"method") || may(b"verb") || may(b"route")) {
+            return false;
+        }
+        spellings(name).iter().any(|name| {
+            let led = name.first().is_some_and(|first| !first.is_ascii_alphanumeric());
+            let letters: Vec<u8> = name.iter().copied().filter(u8::is_ascii_alphanumeric).collect();
+            let has = |part: &[u8]| letters.windows(part.len()).any(|found| found == part);
+            let always = letters == b"method" && led || letters == b"xhttpmethod" || has(b"method") && has(b"override");
+            let named = letters.ends_with(b"method") || letters.ends_with(b"verb");
+            methods && (always || named && self.forbids(value)) || letters == b"restroute"
+        })
+    }
+
+    fn forbids(&self, value: &[u8]) -> bool {
+        let said = spellings(value);
+        let methods = METHODS.iter().filter(|method| !self.0.allows_method(method));
+        methods
+            .into_iter()
+            .any(|method| said.iter().any(|said| said.trim_ascii().eq_ignore_ascii_case(method.as_bytes())))
+    }
+}
+
+/// What becomes of a request in which such a field was found, was not found, or could not be looked for.
+fn verdict(found: Option<bool>) -> Result<(), Denied> {
+    let what = match found {
+        Some(false) => return Ok(()),
+        Some(true) => "the request has a field that servers read in place of its method or path, such as `_method`",
+        None => {
+            "the fields of the request's body cannot be read, and one such as `_method` could stand for another method or path"
+        }
+    };
+    Err(Denied::refuse(format!("{what}; rules allow only some methods or paths here")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     #[test]
     fn names_of_headers() {
         for name in [
             "x-http-method-override",
             "X-HTTP-Method",
-            "x-method-override",
+            "http-method-override",
             "x_http_method_override",
             "x-original-url",
             "x-rewrite-url",
             "x-original-uri",
             "x-forwarded-uri",
             "x-forwarded-prefix",
+            "x-forwarded-host",
+            "forwarded",
             "x-envoy-original-path",
             "x-http-destinationurl",
             "x-override-url",
+            "x-invoke-path",
+            "x-matched-path",
             "destination",
         ] {
             assert!(is_override(name), "{name}");
         }
-        for name in ["x-api-key", "x-request-id", "content-type", "x-forwarded-for", "x-amz-date", "origin", "accept"] {
+        for name in [
+            "x-api-key",
+            "x-request-id",
+            "content-type",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-amz-date",
+            "origin",
+            "referer",
+            "accept",
+            "max-forwards",
+            "access-control-request-method",
+        ] {
             assert!(!is_override(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn fields() {
-        let refused = |query: &str, kind: &str, body: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_str(kind).unwrap());
-            refuse_fields(query, &headers, &Payload::Whole(body.to_owned().into())).is_err()
-        };
-        let form = "application/x-www-form-urlencoded; charset=utf-8";
-        let parts = "--b\r\ncontent-disposition: form-data; name=\"_method\"\r\n\r\nDELETE\r\n--b--";
-        for (query, kind, body) in [
-            ("?_method=DELETE", "text/plain", ""),
-            ("?a=1&%5Fmethod=PUT", "text/plain", ""),
-            ("?_METHOD", "text/plain", ""),
-            ("?X-HTTP-Method-Override=DELETE", "text/plain", ""),
-            ("", form, "a=1&_method=DELETE"),
-            ("", form, "%5f%6dethod=DELETE"),
-            ("", "Multipart/Form-Data; boundary=b", parts),
-            ("", "multipart/form-data; boundary=b", &parts.replace('"', "")),
-        ] {
-            assert!(refused(query, kind, body), "{query} {kind} {body}");
-        }
-        for (query, kind, body) in [
-            ("?payment_method=card", form, "payment_method=card&x=_method"),
-            ("", "text/plain", "_method=DELETE"),
-            (
-                "",
-                "multipart/form-data; boundary=b",
-                "--b\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n_method\r\n--b--",
-            ),
-        ] {
-            assert!(!refused(query, kind, body), "{query} {kind} {body}");
         }
     }
 }

@@ -9,6 +9,7 @@ mod flow;
 mod hostile;
 mod network;
 mod oracle;
+mod overrides;
 mod proxy;
 mod redirects;
 mod rig;
