@@ -64,7 +64,7 @@ fn of_host(plan: &Plan) -> Vec<Mount> {
         all.push((&shown.path, content));
     }
     let guarded = &plan.guarded;
-    all.extend(guarded.pinned.iter().map(|path| (path, write(path))));
+    all.extend(guarded.pinned.iter().chain(&guarded.opened).map(|path| (path, write(path))));
     all.extend(guarded.read_only.iter().map(|path| (path, read(path, false))));
     all.extend(guarded.pipes.iter().map(|path| (path, Content::Hidden)));
     all.sort_by_key(|(path, _)| path.components().count());

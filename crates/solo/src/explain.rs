@@ -100,8 +100,10 @@ fn guarded(plan: &Plan) -> Vec<String> {
     if rest > 0 {
         lines.push(format!("    nor {rest} more of the kind"));
     }
-    if !plan.guarded.unheld.is_empty() {
-        lines.push("    If such a thing is created during the run, a line on stderr names it".to_owned());
+    if !plan.guarded.unheld.is_empty() || !plan.guarded.watched.is_empty() {
+        lines.push(
+            "    if it creates something there that programs outside run or obey, such as `.git`, a line on stderr names it".to_owned(),
+        );
     }
     lines
 }

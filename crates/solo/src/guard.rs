@@ -1,58 +1,18 @@
 //! What lies in a folder that the server may change, and is run or obeyed by programs outside the jail: settings of
 //! repositories, editors, shells and clients. It stays read-only; what is missing of it is watched for.
 
-use std::collections::BTreeSet;
+mod git;
+mod lookout;
+mod names;
+
+pub(crate) use lookout::Lookout;
+use names::is_obeyed;
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Files and folders that programs outside run or obey, at the top of the folder or of a repository in it.
-pub(crate) const NAMES: [&str; 41] = [
-    ".bash_login",
-    ".bash_profile",
-    ".bashrc",
-    ".circleci",
-    ".claude",
-    ".codex",
-    ".continue",
-    ".cursor",
-    ".devcontainer",
-    ".envrc",
-    ".gemini",
-    ".git",
-    ".gitconfig",
-    ".githooks",
-    ".github",
-    ".gitlab-ci.yml",
-    ".gitmodules",
-    ".husky",
-    ".idea",
-    ".kiro",
-    ".lefthook.yml",
-    ".mcp.json",
-    ".mise.toml",
-    ".npmrc",
-    ".pre-commit-config.yaml",
-    ".profile",
-    ".ssh",
-    ".vimrc",
-    ".nvimrc",
-    ".exrc",
-    ".vscode",
-    ".windsurf",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".zed",
-    ".zlogin",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "lefthook.yml",
-    "mise.toml",
-];
-
-/// The same within `.git`, where commits are allowed.
-const OF_GIT: [&str; 7] = ["commondir", "config", "config.worktree", "hooks", "info", "modules", "worktrees"];
+/// What stays read-only of a repository's own folder where commits are allowed.
+const OF_GIT: [&str; 8] = ["commondir", "config", "config.worktree", "gitdir", "hooks", "info", "modules", "worktrees"];
 
 /// Folders that hold other people's code and are not searched.
 const PASSED_OVER: [&str; 3] = ["node_modules", ".venv", "target"];
@@ -73,9 +33,13 @@ pub struct Guarded {
     pub read_only: Vec<PathBuf>,
     /// Folders that keep their place, because something in them is read-only.
     pub(crate) pinned: Vec<PathBuf>,
+    /// Folders within what is read-only that can be written to: a working tree's own part of a repository.
+    pub(crate) opened: Vec<PathBuf>,
     /// Named pipes, which lead to processes outside.
     pub(crate) pipes: Vec<PathBuf>,
-    /// What is not there yet, and links, over which nothing can be mounted.
+    /// Folders in which something may come that programs outside obey.
+    pub(crate) watched: Vec<PathBuf>,
+    /// Single things that are not there yet, and links, over which nothing can be mounted.
     pub(crate) unheld: Vec<PathBuf>,
 }
 
@@ -88,13 +52,37 @@ pub(crate) enum Allowed {
     Everything,
 }
 
+/// A folder that is shown, as it is searched.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    root: &'a Path,
+    allowed: Allowed,
+    /// What is shown for itself.
+    others: &'a [PathBuf],
+}
+
+impl Search<'_> {
+    /// Where a path leads, if that is below the root, in terms of the root as it was named.
+    fn inside(&self, path: &Path) -> Option<PathBuf> {
+        let real = match fs::canonicalize(path) {
+            Ok(real) => real,
+            Err(_) => fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?),
+        };
+        let rest = real.strip_prefix(fs::canonicalize(self.root).ok()?).ok()?;
+        (!rest.as_os_str().is_empty()).then(|| self.root.join(rest))
+    }
+}
+
 impl Guarded {
     /// Looks through a folder that is shown; what lies in `others` is theirs. Says whether all of it was looked at.
     pub(crate) fn add(&mut self, root: &Path, writable: bool, allowed: Allowed, others: &[PathBuf]) -> bool {
-        let mut folders = vec![(root.to_owned(), 0)];
-        let (mut entries, mut watched) = (0, 0);
-        while let Some((folder, depth)) = folders.pop() {
+        let search = Search { root, allowed, others };
+        let holds = writable && allowed != Allowed::Everything;
+        let mut folders = vec![(root.to_owned(), 0, false)];
+        let mut entries = 0;
+        while let Some((folder, depth, held)) = folders.pop() {
             let mut found = Vec::new();
+            let store = holds && !held && git::is_store(&folder);
             for entry in fs::read_dir(&folder).into_iter().flatten().filter_map(Result::ok).take(ENTRIES + 1) {
                 entries += 1;
                 let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
@@ -102,61 +90,121 @@ impl Guarded {
                     continue;
                 }
                 let name = entry.file_name().into_string().unwrap_or_default();
+                let obeyed = is_obeyed(&name);
                 if kind.is_fifo() {
                     self.pipes.push(path);
-                } else if NAMES.contains(&name.as_str()) {
-                    found.push((name, kind));
+                } else if (held || store) && name == "objects" {
+                    continue;
                 } else if kind.is_dir() && depth < DEEPEST && !PASSED_OVER.contains(&name.as_str()) {
-                    folders.push((path, depth + 1));
+                    folders.push((path, depth + 1, held || obeyed || store));
+                }
+                if obeyed && !held && !store {
+                    found.push((name, kind));
                 }
             }
-            let repository = found.iter().any(|(name, _)| name == ".git");
-            if writable && allowed != Allowed::Everything && (depth == 0 || repository) {
-                self.hold(&folder, root, found, allowed, others);
-                watched += 1;
-                if watched <= WATCHED {
-                    let there = |name: &&str| folder.join(name).symlink_metadata().is_ok();
-                    self.unheld.extend(NAMES.iter().filter(|name| !there(name)).map(|name| folder.join(name)));
+            let repository = found.iter().any(|(name, _)| [".git", ".hg", ".jj"].contains(&name.as_str()));
+            if store {
+                // One that is named itself is meant to be written to, but for its settings.
+                let allowed = if folder == root { Allowed::Commits } else { allowed };
+                self.hold_store(&folder, &Search { allowed, ..search });
+                self.hold_named(&[folder.clone()], &folder, &search);
+            } else if holds && !held && (depth == 0 || repository) {
+                self.hold(&folder, &search, found);
+                if self.watched.len() < WATCHED {
+                    self.watched.push(folder);
                 }
             }
             if entries > ENTRIES || self.mounts() > MOST {
                 return false;
             }
         }
+        // What is pinned can be written to, so nothing is pinned in what is read-only.
+        let read_only = &self.read_only;
+        self.pinned.retain(|pinned| !read_only.iter().any(|held| pinned.starts_with(held)));
         true
     }
 
-    /// What was found in one folder, which keeps its place below `root`.
-    fn hold(
-        &mut self,
-        folder: &Path,
-        root: &Path,
-        found: Vec<(String, fs::FileType)>,
-        allowed: Allowed,
-        others: &[PathBuf],
-    ) {
+    /// What was found in one folder.
+    fn hold(&mut self, folder: &Path, search: &Search, found: Vec<(String, fs::FileType)>) {
         for (name, kind) in found {
             let path = folder.join(&name);
-            let above = folder.ancestors().take_while(|above| *above != root);
-            self.pin(above.map(Path::to_owned), others);
             if kind.is_symlink() {
-                self.unheld.push(path);
-            } else if name != ".git" || !kind.is_dir() || allowed == Allowed::Nothing {
-                self.read_only.push(path);
+                self.unheld.push(path.clone());
+            }
+            // Where a link leads counts, if the server can write there.
+            let Some(place) = search.inside(&path) else { continue };
+            let stores = match place.metadata() {
+                _ if name != ".git" => Vec::new(),
+                Ok(found) if found.is_dir() => vec![path.clone()],
+                _ => git::stores_of(&place),
+            };
+            if stores.contains(&path) {
+                self.hold_store(&place, search);
             } else {
-                for inner in OF_GIT.iter().map(|inner| path.join(inner)).filter(|inner| !others.contains(inner)) {
-                    let held = inner.symlink_metadata().is_ok_and(|found| found.is_dir() || found.is_file());
-                    if held { self.read_only.push(inner) } else { self.unheld.push(inner) }
+                self.keep(place, search);
+            }
+            for store in stores.iter().filter(|store| **store != path) {
+                // A file names it: so it has to look like one, and be nothing else that is obeyed.
+                let fits = |store: &PathBuf| {
+                    let steps = store.strip_prefix(search.root).into_iter().flat_map(Path::components);
+                    let mut names = steps.map(|step| step.as_os_str().to_string_lossy().into_owned());
+                    git::is_store(store) && names.all(|name| name == ".git" || !is_obeyed(&name))
+                };
+                if let Some(store) = search.inside(store).filter(fits) {
+                    self.hold_store(&store, search);
                 }
-                self.pin([path], others);
+            }
+            self.hold_named(&stores, folder, search);
+        }
+    }
+
+    /// A folder that is a repository without its working tree, or a part of one.
+    fn hold_store(&mut self, store: &Path, search: &Search) {
+        if search.allowed == Allowed::Nothing {
+            return self.keep(store.to_owned(), search);
+        }
+        for inner in OF_GIT.map(|inner| store.join(inner)) {
+            let found = inner.symlink_metadata();
+            if found.is_ok_and(|found| found.is_dir() || found.is_file()) {
+                self.keep(inner, search);
+            } else if !search.others.contains(&inner) {
+                self.unheld.push(inner);
+            }
+        }
+        self.pin(store, search);
+        if store.parent().is_some_and(|parent| parent.ends_with("worktrees")) {
+            self.opened.push(store.to_owned());
+        }
+    }
+
+    /// What git's settings in these folders name.
+    fn hold_named(&mut self, stores: &[PathBuf], top: &Path, search: &Search) {
+        for named in git::named_in(stores, top).iter().filter_map(|named| search.inside(named)) {
+            let around = stores.iter().any(|store| store.starts_with(&named)) || top.starts_with(&named);
+            if named.exists() && !around {
+                self.keep(named, search);
+            } else if !around && named.parent() != Some(top) {
+                self.unheld.push(named);
             }
         }
     }
 
-    fn pin(&mut self, folders: impl IntoIterator<Item = PathBuf>, others: &[PathBuf]) {
-        for folder in folders {
-            if !self.pinned.contains(&folder) && !others.contains(&folder) {
-                self.pinned.push(folder);
+    /// Makes it read-only, and keeps the folders around it in their place.
+    fn keep(&mut self, path: PathBuf, search: &Search) {
+        let below = path.starts_with(search.root) && path != search.root;
+        if !below || search.others.contains(&path) || self.read_only.contains(&path) {
+            return;
+        }
+        path.parent().into_iter().for_each(|folder| self.pin(folder, search));
+        self.read_only.push(path);
+    }
+
+    fn pin(&mut self, folder: &Path, search: &Search) {
+        let below = |above: &&Path| above.starts_with(search.root) && *above != search.root;
+        for folder in folder.ancestors().take_while(below) {
+            if !self.pinned.iter().any(|pinned| pinned == folder) && !search.others.iter().any(|other| other == folder)
+            {
+                self.pinned.push(folder.to_owned());
             }
         }
     }
@@ -166,123 +214,5 @@ impl Guarded {
     }
 }
 
-/// Looks, while the server runs, whether something has come that could not be held.
-pub(crate) struct Lookout {
-    unheld: BTreeSet<PathBuf>,
-    /// A file that is replaced on the host loses the mount over it.
-    files: Vec<(PathBuf, u64)>,
-    /// Links that were there, with where they led.
-    links: Vec<(PathBuf, PathBuf)>,
-}
-
-impl Lookout {
-    pub(crate) fn new(guarded: &Guarded) -> Lookout {
-        let file = |path: &PathBuf| Some((path.clone(), path.symlink_metadata().ok()?.ino()));
-        let link = |path: &PathBuf| Some((path.clone(), fs::read_link(path).ok()?));
-        Lookout {
-            unheld: guarded.unheld.iter().filter(|path| path.symlink_metadata().is_err()).cloned().collect(),
-            files: guarded.read_only.iter().filter_map(file).collect(),
-            links: guarded.unheld.iter().filter_map(link).collect(),
-        }
-    }
-
-    /// Lines for the person; each thing once.
-    pub(crate) fn look(&mut self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let danger = "programs outside the jail run or obey it, so look at it before you go on in that folder";
-        self.unheld.retain(|path| {
-            let came = path.symlink_metadata().is_ok();
-            if came {
-                lines.push(format!("`{}` was created during the run; {danger}", path.display()));
-            }
-            !came
-        });
-        self.files.retain(|(path, known)| {
-            let same = path.symlink_metadata().is_ok_and(|found| found.ino() == *known);
-            if !same {
-                lines.push(format!(
-                    "`{}` was replaced during the run, and is not read-only any more; {danger}",
-                    path.display()
-                ));
-            }
-            same
-        });
-        self.links.retain(|(path, to)| {
-            let same = fs::read_link(path).is_ok_and(|now| now == *to);
-            if !same {
-                lines.push(format!("the link `{}` was changed during the run; {danger}", path.display()));
-            }
-            same
-        });
-        lines
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use install::testing::Folder;
-
-    fn make(folder: &Path, paths: &[&str]) {
-        for path in paths {
-            let path = folder.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
-        }
-    }
-
-    #[test]
-    fn settings_are_found_in_the_folder_and_in_repositories_below() {
-        let folder = Folder::new("guard");
-        let root = folder.path().join("work");
-        make(
-            &root,
-            &[
-                ".envrc",
-                "src/.envrc",
-                "a/b/.git/config",
-                "a/b/.git/hooks/x",
-                "a/b/.vscode/tasks.json",
-                "1/2/3/4/5/.git/config",
-                "node_modules/x/.git/config",
-                "shown/.git/config",
-            ],
-        );
-        std::os::unix::fs::symlink("elsewhere", root.join(".vscode")).unwrap();
-        let mut guarded = Guarded::default();
-        assert!(guarded.add(&root, true, Allowed::Nothing, &[root.join("shown")]));
-        guarded.read_only.sort();
-        assert_eq!(guarded.read_only, [".envrc", "a/b/.git", "a/b/.vscode"].map(|path| root.join(path)));
-        guarded.pinned.sort();
-        assert_eq!(guarded.pinned, ["a", "a/b"].map(|path| root.join(path)));
-        assert!(guarded.unheld.contains(&root.join(".git")) && guarded.unheld.contains(&root.join(".vscode")));
-
-        let mut commits = Guarded::default();
-        commits.add(&root.join("a/b"), true, Allowed::Commits, &[]);
-        commits.read_only.sort();
-        assert_eq!(commits.read_only, [".git/config", ".git/hooks", ".vscode"].map(|path| root.join("a/b").join(path)));
-        assert_eq!(commits.pinned, [root.join("a/b/.git")]);
-        assert!(commits.unheld.contains(&root.join("a/b/.git/commondir")));
-
-        let mut none = Guarded::default();
-        none.add(&root, true, Allowed::Everything, &[]);
-        none.add(&root, false, Allowed::Nothing, &[]);
-        assert_eq!(none, Guarded::default());
-    }
-
-    #[test]
-    fn what_comes_later_is_told_once() {
-        let folder = Folder::new("lookout");
-        let root = folder.path().join("work");
-        make(&root, &[".envrc"]);
-        let mut guarded = Guarded::default();
-        guarded.add(&root, true, Allowed::Nothing, &[]);
-        let mut lookout = Lookout::new(&guarded);
-        assert!(lookout.look().is_empty());
-        make(&root, &[".git/config", "new"]);
-        fs::rename(root.join("new"), root.join(".envrc")).unwrap();
-        let told = lookout.look();
-        assert!(told.len() == 2 && told[0].contains(".git` was created") && told[1].contains(".envrc` was replaced"));
-        assert!(lookout.look().is_empty());
-    }
-}
+mod tests;
