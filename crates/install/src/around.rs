@@ -41,6 +41,8 @@ pub struct Surroundings {
     pub variables: BTreeMap<String, String>,
     /// Where installed packages are kept.
     pub cache: PathBuf,
+    /// Files and folders that the person shows by name.
+    pub shown: Vec<PathBuf>,
 }
 
 impl Surroundings {
@@ -57,7 +59,12 @@ impl Surroundings {
         let cache = named("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache")).join("bulkhead/packages");
         let path = std::env::split_paths(variables.get("PATH").map_or("", String::as_str));
         let path = path.filter(|folder| folder.is_absolute()).collect();
-        Ok(Surroundings { folder, home, path, variables, cache })
+        Ok(Surroundings { folder, home, path, variables, cache, shown: Vec::new() })
+    }
+
+    /// The same where the person shows these by name.
+    pub fn showing<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> Surroundings {
+        Surroundings { shown: paths.map(|path| self.absolute(path)).collect(), ..self.clone() }
     }
 
     /// Absolute and without `.` and `..`, as it is written: links stay.

@@ -23,6 +23,7 @@ mod stage;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod toolchain;
+mod usual;
 mod walk;
 
 pub use around::Surroundings;

@@ -26,6 +26,7 @@ impl Folder {
             home,
             variables: BTreeMap::new(),
             cache: self.0.join("cache"),
+            shown: Vec::new(),
         }
     }
 }

@@ -27,8 +27,21 @@ pub struct Found {
     pub program: PathBuf,
     /// Files and folders, each to be shown read-only at its own path.
     pub needs: Vec<PathBuf>,
+    /// Installations that only a file of a repository leads to. They are not shown.
+    pub withheld: Vec<PathBuf>,
     /// Folders for `PATH`.
     pub folders: Vec<PathBuf>,
+}
+
+/// What leads to a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    /// The person's own `PATH` or installations.
+    Own,
+    /// The person, who wrote it.
+    Named,
+    /// A link, a `pyvenv.cfg` or the first line of a script, which may be a stranger's.
+    File,
 }
 
 /// Whether every jail shows it.
@@ -40,7 +53,7 @@ pub fn of_system(path: &Path) -> bool {
 pub fn find(name: &str, around: &Surroundings) -> Result<Found, Error> {
     let mut found = Found::default();
     let program = look(name, around)?;
-    found.program = follow(&program, around, &mut found, 0)?;
+    found.program = follow(&program, lead(&program, around), around, &mut found, 0)?;
     Ok(found)
 }
 
@@ -64,6 +77,12 @@ pub fn toolchains(names: &[&str], around: &Surroundings) -> Vec<PathBuf> {
 /// Whether it is a file that may be executed.
 pub(crate) fn runs(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// What leads to a program that the person has named, or that was found in `PATH`.
+fn lead(program: &Path, around: &Surroundings) -> Lead {
+    let own = |folder: &Path| around.path.iter().any(|known| known == folder) && !around.in_repository(folder);
+    if program.parent().is_some_and(own) { Lead::Own } else { Lead::Named }
 }
 
 fn look(name: &str, around: &Surroundings) -> Result<PathBuf, Error> {
@@ -105,7 +124,13 @@ fn kept(name: &str, around: &Surroundings) -> Vec<PathBuf> {
 }
 
 /// Notes what `program` needs; returns what is to be started in its place.
-fn follow(program: &Path, around: &Surroundings, found: &mut Found, depth: usize) -> Result<PathBuf, Error> {
+fn follow(
+    program: &Path,
+    lead_here: Lead,
+    around: &Surroundings,
+    found: &mut Found,
+    depth: usize,
+) -> Result<PathBuf, Error> {
     if depth > DEEPEST {
         return Err(Error::NoProgram(program.display().to_string()));
     }
@@ -115,39 +140,49 @@ fn follow(program: &Path, around: &Surroundings, found: &mut Found, depth: usize
         Shim::ForNothing => return Err(Error::NoVersion(program.to_owned())),
     };
     let real = fs::canonicalize(program).map_err(Error::path(program))?;
-    let mut place = program.clone();
+    let (mut place, mut by) = (program.clone(), lead_here);
     for _ in 0..DEEPEST {
-        note(&place, around, found);
+        note(&place, by, around, found);
+        if by != Lead::Own {
+            by = if around.is_usual(&place) { Lead::Own } else { Lead::File };
+        }
         match fs::read_link(&place) {
             Ok(to) => place = around.absolute(&place.parent().unwrap_or(Path::new("/")).join(to)),
             Err(_) => break,
         }
     }
-    note(&real, around, found);
+    note(&real, by, around, found);
     for around_it in [program.parent(), real.parent()].into_iter().flatten().filter(|folder| folder.ends_with("bin")) {
-        environment_of_python(around_it, around, found);
+        environment_of_python(around_it, by, around, found);
         if !found.folders.iter().any(|known| known == around_it) {
             found.folders.push(around_it.to_owned());
         }
     }
     if let Some(interpreter) = interpreter(&real) {
-        let path = match interpreter.strip_prefix("env ") {
-            Some(name) => look(name, around)?,
-            None => PathBuf::from(interpreter),
+        let (path, by) = match interpreter.strip_prefix("env ") {
+            Some(name) => look(name, around).map(|path| (path.clone(), lead(&path, around)))?,
+            None => (PathBuf::from(interpreter), by),
         };
-        follow(&path, around, found, depth + 1)?;
+        follow(&path, by, around, found, depth + 1)?;
     }
     Ok(program.clone())
 }
 
 /// A place outside of the system is shown with the installation that it belongs to; or alone, if it is in no such thing.
-fn note(place: &Path, around: &Surroundings, found: &mut Found) {
+fn note(place: &Path, lead: Lead, around: &Surroundings, found: &mut Found) {
     if of_system(place) || found.needs.iter().any(|shown| place.starts_with(shown)) {
         return;
     }
     let store = Path::new("/nix/store");
     let whole = if place.starts_with(store) { Some(store.to_owned()) } else { installation(place, around) };
-    found.needs.push(whole.unwrap_or_else(|| place.to_owned()));
+    let shown = whole.unwrap_or_else(|| place.to_owned());
+    let real = fs::canonicalize(&shown).unwrap_or_else(|_| shown.clone());
+    let named = lead == Lead::Named && real == shown;
+    if lead == Lead::Own || named || around.in_repository(&real) || around.is_usual(&real) {
+        found.needs.push(shown);
+    } else if !found.withheld.iter().any(|withheld| real.starts_with(withheld)) {
+        found.withheld.push(real);
+    }
 }
 
 /// The folder with `bin` and `lib` in it, which is not the person's own. A repository may bring links: what counts is where
@@ -165,14 +200,14 @@ fn installation(place: &Path, around: &Surroundings) -> Option<PathBuf> {
 }
 
 /// A virtual environment names the installation that it is made of.
-fn environment_of_python(bin: &Path, around: &Surroundings, found: &mut Found) {
+fn environment_of_python(bin: &Path, lead: Lead, around: &Surroundings, found: &mut Found) {
     let Some(config) = bin.parent().map(|folder| folder.join("pyvenv.cfg")) else { return };
     let Ok(text) = fs::read_to_string(config) else { return };
     let home = text.lines().filter_map(|line| line.split_once('=')).find(|(name, _)| name.trim() == "home");
     let Some(home) = home.map(|(_, home)| Path::new(home.trim())).filter(|home| home.is_absolute()) else { return };
     // The file is the repository's. It names an installation only if there is a program.
     if let Some(python) = ["python3", "python"].map(|name| home.join(name)).into_iter().find(|path| runs(path)) {
-        note(&python, around, found);
+        note(&python, lead, around, found);
     }
 }
 
@@ -270,6 +305,41 @@ mod tests {
         for config in [home.join("bin"), repository.join("home/bin"), repository.join("fake")] {
             fs::write(repository.join(".venv/pyvenv.cfg"), format!("home = {}\n", config.display())).unwrap();
             shows(&config.display().to_string());
+        }
+    }
+
+    /// A repository brings links, a `pyvenv.cfg` and a first line that lead to another project's installation.
+    #[test]
+    fn an_installation_elsewhere_is_not_shown_because_a_repository_links_to_it() {
+        let folder = Folder::new("elsewhere");
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let mut around = folder.surroundings();
+        around.home = root.join("home");
+        around.folder = root.join("home/repository");
+        let (other, repository) = (root.join("home/other/env"), around.folder.clone());
+        program(&other.join("bin/python3"), "\x7fELF");
+        fs::create_dir_all(other.join("lib")).unwrap();
+        fs::write(other.join("key"), "a private key").unwrap();
+        fs::create_dir_all(repository.join("own/bin")).unwrap();
+        symlink(&other, repository.join("linked")).unwrap();
+        symlink(other.join("bin/python3"), repository.join("own/bin/python3")).unwrap();
+        program(&repository.join("script"), &format!("#!{}/bin/python3\n", other.display()));
+        program(&repository.join("env/bin/python3"), "\x7fELF");
+        fs::write(repository.join("env/pyvenv.cfg"), format!("home = {}/bin\n", other.display())).unwrap();
+        let paths = ["linked/bin/python3", "own/bin/python3", "script", "env/bin/python3"];
+        let shown = |name: &str, around: &Surroundings| {
+            let found = find(&repository.join(name).to_string_lossy(), around).unwrap();
+            found.needs.iter().any(|path| fs::canonicalize(path).is_ok_and(|real| real.starts_with(&other)))
+        };
+        for name in paths {
+            assert!(!shown(name, &around), "{name}");
+        }
+        // It is the person's own if they name it, or have it in `PATH`.
+        let named = find(&other.join("bin/python3").to_string_lossy(), &around).unwrap();
+        assert_eq!(named.needs, [other.clone()]);
+        around.path.push(other.join("bin"));
+        for name in paths {
+            assert!(shown(name, &around), "{name}");
         }
     }
 

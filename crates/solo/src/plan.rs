@@ -9,7 +9,10 @@ use egress::proxy::Outfit;
 use egress::{BareStar, Host, Rules, Target};
 use install::toolchain::{self, Found, of_system};
 use install::{HOME, PACKAGE, PROXY_PORT, Package, Source, Surroundings, TMP};
+use jail::program::shields_sockets;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::FileType;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// What is the jail's own. Nothing of the host is shown in its place or around it.
@@ -88,6 +91,7 @@ impl Plan {
     /// Looks at files of the host, and changes nothing.
     pub fn new(options: &Options, around: &Surroundings) -> Result<Plan, Error> {
         options.limits.check()?;
+        let around = &around.showing(options.ro.iter().chain(&options.rw));
         let (program, rest) = options.command.split_first().ok_or(Error::NoCommand)?;
         let request = install::recognise(&options.command);
         let (start, arguments, found) = match request {
@@ -139,11 +143,12 @@ impl Plan {
         plan.set_variables(options, around, &found)?;
         plan.apply(profile.as_ref(), around)?;
         plan.show_needed(&found, around);
+        plan.hint_withheld(&found);
         plan.rules()?;
         plan.shown.sort_by_key(|shown| shown.path.components().count());
         plan.guard(options, profile.as_ref())?;
         plan.folder = plan.working_folder(&around.folder);
-        plan.settle_home(around);
+        plan.settle_arguments(around);
         plan.hint(around);
         plan.hint_addresses();
         let withheld = around.variables.keys().filter(|name| !plan.variables.contains_key(*name));
@@ -168,6 +173,9 @@ impl Plan {
             let path = around.absolute(path);
             let refuse = |why: &str| Err(Error::Folder { path: path.clone(), why: why.to_owned() });
             let Ok(real) = path.canonicalize() else { return refuse("it is not there") };
+            if let Some(why) = real.metadata().ok().and_then(|found| no_file(&real, found.file_type())) {
+                return refuse(&why);
+            }
             if self.shown.iter().any(|shown| shown.path == path) {
                 return refuse("it is named twice");
             }
@@ -192,7 +200,7 @@ impl Plan {
             _ => Allowed::Nothing,
         };
         let others: Vec<PathBuf> = self.shown.iter().map(|shown| shown.path.clone()).collect();
-        for shown in self.shown.iter().filter(|shown| shown.why != Why::Toolchain) {
+        for shown in &self.shown {
             let writable = shown.access == Access::Write;
             if !self.guarded.add(&shown.path, writable, allowed, &others) && writable && allowed != Allowed::Everything
             {
@@ -327,9 +335,9 @@ impl Plan {
         self.allow.iter().filter_map(target).filter(|to| own(&to.origin.host)).map(|to| to.origin.port).collect()
     }
 
-    /// Whether it may make sockets with paths: by a flag, or because there is none of anybody else's that it could reach.
+    /// Whether it may make sockets with paths: by a flag, or because no folder is shown that could hold one of somebody else's.
     pub(crate) fn makes_sockets(&self) -> bool {
-        self.unix_sockets || self.shown.iter().all(|shown| shown.why == Why::Toolchain)
+        self.unix_sockets || self.shown.iter().all(|shown| shown.path.is_file())
     }
 
     fn sees(&self, path: &Path) -> bool {
@@ -343,14 +351,34 @@ impl Plan {
         if leads_there || inside { folder.to_owned() } else { HOME.into() }
     }
 
-    /// `~` is another folder inside, so what is meant is written out.
-    fn settle_home(&mut self, around: &Surroundings) {
+    /// `~` is another folder inside, and so is `.` where the server starts elsewhere: what is meant is written out.
+    fn settle_arguments(&mut self, around: &Surroundings) {
+        let moved = self.folder != around.folder;
         for at in 0..self.arguments.len() {
-            let path = around.absolute(Path::new(&self.arguments[at]));
-            if self.arguments[at].starts_with("~/") && self.sees(&path) {
+            let argument = &self.arguments[at];
+            let path = around.absolute(Path::new(argument));
+            let relative = moved && (argument.starts_with("./") || argument.starts_with("../")) && path.exists();
+            if (argument.starts_with("~/") || relative) && self.sees(&path) {
                 self.arguments[at] = path.to_string_lossy().into_owned();
             }
         }
+    }
+
+    /// Installations that a repository leads to, and that the person has not shown.
+    fn hint_withheld(&mut self, found: &Found) {
+        for folder in found.withheld.iter().map(|folder| folder.display()) {
+            self.hints.push(format!(
+                "`{folder}` is not visible to the server: a link or file of the project leads there, and it is no usual place of \
+                 installations; if all of it may be read, add `--ro {folder}` before `--`"
+            ));
+        }
+    }
+
+    /// The script that is shown without the folder around it.
+    pub(crate) fn lone_script(&self) -> Option<&Path> {
+        let alone = |shown: &&Shown| shown.why == Why::Code && shown.path.is_file();
+        let script = self.shown.iter().find(alone)?.path.as_path();
+        script.parent().filter(|folder| !self.sees(folder)).map(|_| script)
     }
 
     /// Arguments and variables that name what cannot be reached. What is in a variable is not told.
@@ -446,6 +474,26 @@ fn own(host: &Host) -> bool {
         Host::Name(name) => name == "localhost",
         Host::Address(address) => address.is_loopback(),
     }
+}
+
+/// Why something that is neither a file nor a folder cannot be shown, and what to do instead.
+fn no_file(path: &Path, kind: FileType) -> Option<String> {
+    let folder = path.parent().unwrap_or(Path::new("/")).display();
+    if kind.is_file() || kind.is_dir() {
+        return None;
+    }
+    Some(match kind.is_socket() {
+        true if shields_sockets() => {
+            "it is a socket, and this kernel keeps sockets of other programs from every jail; if the \
+                                      program has a port, add `--tcp HOST:PORT` before `--`"
+                .to_owned()
+        }
+        true => format!(
+            "it is a socket, which leads to a program outside; `--ro {folder} --unix-sockets` before `--` shows its folder and lets \
+             the server connect"
+        ),
+        false => "it is neither a file nor a folder".to_owned(),
+    })
 }
 
 /// Why what a link leads to cannot be shown: with it came the processes and devices of this machine.

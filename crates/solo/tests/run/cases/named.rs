@@ -12,6 +12,7 @@ pub const CASES: &[Case] = &[
     ("a_package_manager_is_asked_in_a_jail", managers),
     ("a_shim_that_stands_for_a_real_python_works", shim),
     ("a_virtual_environment_works", environment),
+    ("an_installation_of_another_project_is_hinted_at", another),
 ];
 
 /// Leaves a mark wherever it can write, and tells all that it sees.
@@ -128,4 +129,30 @@ fn environment() {
     fs::write(place.path().join(".venv/pyvenv.cfg"), format!("home = {home}\n")).expect("a file");
     let server = place.server("small.py");
     answers(place.session(&["--", ".venv/bin/python", &server]));
+}
+
+/// A repository's virtual environment that is made of another project's: not shown until the person says so.
+fn another() {
+    let place = Place::new("another");
+    let other = place.path().join("home/other/env");
+    let repository = place.path().join("home/repository");
+    for folder in [other.join("bin"), other.join("lib"), repository.join(".venv/bin")] {
+        fs::create_dir_all(folder).expect("a folder");
+    }
+    fs::copy(fs::canonicalize("/bin/sh").expect("a shell"), other.join("bin/python3")).expect("a program");
+    fs::write(other.join("key"), "a private key\n").expect("a file");
+    symlink(other.join("bin/python3"), repository.join(".venv/bin/python")).expect("a link");
+    fs::write(repository.join(".venv/pyvenv.cfg"), format!("home = {}/bin\n", other.display())).expect("a file");
+    let read = format!("while read line; do echo $line; done < {}; echo", other.join("key").display());
+    let run = |flags: &[&str]| {
+        let words = [flags, &["--", ".venv/bin/python", "-c", &read]].concat();
+        let output = place.runner(&words).current_dir(&repository).output().expect("the runner");
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let [said, told] = run(&[]);
+    assert!(!said.contains("private"), "{said}");
+    let other = other.to_str().expect("a path");
+    assert!(told.contains(&format!("`--ro {other}` before `--`")), "{told}");
+    let [said, told] = run(&["--ro", other]);
+    assert!(said.contains("a private key") && !told.contains("usual place"), "{said}{told}");
 }
