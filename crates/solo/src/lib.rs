@@ -32,4 +32,3 @@ pub use plan::{Plan, Shown, Start, Why};
 pub use ports::Port;
 pub use profile::Access;
 pub use run::{Ended, run};
-pub use voice::steers;

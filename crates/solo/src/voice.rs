@@ -1,16 +1,11 @@
 //! Our words on stderr, beside those of the server.
 
+use bundle::spelled_out;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Before every line of the server's, so that none passes for ours.
 const SERVERS: &str = "server: ";
-
-/// Characters that steer a terminal: control characters, and those that change the direction of the text around them.
-pub fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2028}' | '\u{2029}' | '\u{2066}'..='\u{2069}')
-}
 
 /// Says lines that begin with `bulkhead: `, each on a line of its own, and passes on the server's with another beginning.
 #[derive(Clone, Default)]
@@ -23,7 +18,7 @@ impl Voice {
         let mut theirs = self.theirs.lock().unwrap_or_else(PoisonError::into_inner);
         let before = if theirs.unfinished { "\n" } else { "" };
         // Parts of it come from the server.
-        let line: String = line.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
+        let line = spelled_out(line).replace(['\n', '\r'], " ");
         // There is nobody else to tell.
         let _ = io::stderr().write_all(format!("{before}bulkhead: {line}\n").as_bytes());
         theirs.unfinished = false;
@@ -63,7 +58,7 @@ impl Theirs {
                 self.show(char::REPLACEMENT_CHARACTER, &mut shown);
             }
         }
-        shown
+        spelled_out(&shown)
     }
 
     fn show(&mut self, c: char, shown: &mut String) {
@@ -76,9 +71,7 @@ impl Theirs {
         }
         self.unfinished = c != '\n' && c != '\r';
         match c {
-            '\n' | '\r' => shown.push('\n'),
-            '\t' => shown.push(c),
-            c if steers(c) => shown.extend(c.escape_unicode()),
+            '\r' => shown.push('\n'),
             c => shown.push(c),
         }
     }
