@@ -127,6 +127,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version come this way, too. If they cannot be printed there is nobody to tell.
             let _ = error.print();
+            let words: Vec<String> = std::env::args().skip(1).collect();
+            if let Some(hint) = run::hint(&error, &words) {
+                report::talk(&format!("hint: {}", terminal::text(&hint)));
+            }
             return if error.use_stderr() { ExitCode::from(report::USAGE) } else { ExitCode::SUCCESS };
         }
     };

@@ -2,6 +2,7 @@
 
 use crate::report::{self, FAULT, REFUSED, USAGE};
 use crate::terminal;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use solo::config::{CLIENTS, Change, Wrap, path_of, undo_config, write_config};
 use solo::{Error, Limits, Options, Plan, Surroundings, explain};
 use std::io::{IsTerminal, Write};
@@ -93,6 +94,18 @@ pub struct Run {
     /// The server's command, as it would be run without a jail
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// For a command line without the `--` before the server's command.
+pub fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
+    let (run, rest) = words.split_first()?;
+    let wrong = match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(wrong) if error.kind() == ErrorKind::UnknownArgument && run == "run" => wrong,
+        _ => return None,
+    };
+    let (flags, command) = rest.split_at(rest.iter().position(|word| word == wrong && !word.starts_with('-'))?);
+    let words = [&["bulkhead run".to_owned()], flags, &["--".to_owned()], command].concat();
+    Some(format!("the server's command comes after `--`: `{}`", words.join(" ")))
 }
 
 impl Run {

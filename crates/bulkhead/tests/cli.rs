@@ -398,4 +398,13 @@ fn a_host_with_subordinate_uids_gives_each_jail_its_own() {
     ));
     assert!(out.contains("30000 uids, one for each jail: 30000-59999"), "{out}");
     assert!(out.ends_with("{\"doublePrice\":90}\n"), "{out}");
+
+#[test]
+fn run_says_where_the_command_belongs() {
+    let run = bulkhead(["run", "--ro", ".", "npx", "-y", "a-package"]);
+    assert_eq!(run.code, 64);
+    let hint = "hint: the server's command comes after `--`: `bulkhead run --ro . -- npx -y a-package`";
+    assert!(run.stderr.lines().any(|line| line == hint), "{run:?}");
+    let other = bulkhead(["run", "--nobody-has-this", "--", "true"]);
+    assert!(other.code == 64 && !other.stderr.contains("hint:"), "{other:?}");
 }

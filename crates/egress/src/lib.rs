@@ -61,6 +61,6 @@ pub use ledger::{Budget, Bytes, NoBudget, Record, Watch};
 pub use limits::Limits;
 pub use pass::{Pass, Reply};
 pub use policy::egress::{BadRule, BareStar, Host, Origin, Rule, Scheme};
-pub use rule::{MOST_RULES, Rules};
+pub use rule::{MOST_RULES, Rules, UNNAMED};
 pub use target::{LONGEST_URL, Target};
 pub use visit::Visit;

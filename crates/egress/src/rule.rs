@@ -21,8 +21,11 @@ pub(crate) enum Cover<'a> {
     Whole(&'a Rule),
 }
 
+/// How the reason begins where no rule names an origin, which follows, and a semicolon.
+pub const UNNAMED: &str = "no rule allows ";
+
 pub(crate) fn unnamed(origin: &Origin) -> Denied {
-    Denied::refuse(format!("no rule allows {origin}; the server's `egress` has to name it"))
+    Denied::refuse(format!("{UNNAMED}{origin}; the server's `egress` has to name it"))
 }
 
 /// Everything a deployment may reach. Nothing, unless rules say so.

@@ -4,6 +4,7 @@ use crate::plan::{Plan, Start};
 use crate::voice::Voice;
 use install::{Source, advice};
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Longer answers are no complaints.
@@ -108,6 +109,14 @@ fn missing(plan: &Plan, words: &str) -> Vec<String> {
                     before `--` allows it";
         lines.push(line.to_owned());
     }
+    if let Some((script, sibling)) = plan.lone_script().and_then(|script| Some((script, beside(script, words)?))) {
+        let folder = script.parent().unwrap_or(script).display();
+        lines.push(format!(
+            "the server did not find `{}`, which lies beside its script: only the script itself is shown; add `--ro {folder}` \
+             before `--`",
+            sibling.display()
+        ));
+    }
     if advice::wants_room(words) {
         let room = plan.limits.tmp_mb;
         lines.push(format!(
@@ -116,6 +125,23 @@ fn missing(plan: &Plan, words: &str) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// The module that these words miss, if it lies beside the script.
+fn beside(script: &Path, words: &str) -> Option<PathBuf> {
+    let folder = script.parent()?;
+    let missed = ["No module named ", "Cannot find module ", "cannot load such file -- ", "Cannot find package "];
+    let names = missed.iter().flat_map(|what| words.match_indices(what).map(|(at, what)| &words[at + what.len()..]));
+    let names =
+        names.filter_map(|rest| rest.trim_start_matches(['\'', '"', '`']).split(['\'', '"', '`', '\n', ' ']).next());
+    let found = names.filter_map(|name| {
+        // Node writes the whole path; Python a name with dots.
+        let name = Path::new(name).strip_prefix(folder).ok().and_then(Path::to_str).unwrap_or(name);
+        let name = name.trim_start_matches("./").split(['/', '.']).next()?;
+        let ends = ["", ".py", ".js", ".mjs", ".cjs", ".ts", ".json", ".rb"];
+        ends.iter().map(|end| folder.join(format!("{name}{end}"))).find(|path| !name.is_empty() && path.exists())
+    });
+    found.into_iter().next()
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -197,6 +223,33 @@ mod tests {
         complaints.errors(b"SOME_API_KEY");
         complaints.ended(&plan);
         assert!(complaints.heard().told.is_empty(), "it has answered");
+    }
+
+    #[test]
+    fn a_module_beside_a_lone_script_is_named_with_its_flag() {
+        let folder = Folder::new("beside");
+        let home = folder.path().join("home");
+        for file in ["server.py", "helper.py", "tools.js"] {
+            std::fs::write(home.join(file), "").unwrap();
+        }
+        let around = folder.surroundings();
+        let options = Options { command: vec!["sh".into(), "home/server.py".into()], ..Options::default() };
+        let plan = Plan::new(&options, &around).unwrap();
+        let path = home.join("tools");
+        for (words, file) in [
+            ("ModuleNotFoundError: No module named 'helper'", "helper.py"),
+            ("ModuleNotFoundError: No module named 'helper.inner'", "helper.py"),
+            ("Error: Cannot find module './tools.js'", "tools.js"),
+            (&format!("Error: Cannot find module '{}'", path.display()), "tools.js"),
+        ] {
+            let told = missing(&plan, words);
+            let named = format!("`{}`", home.join(file).display());
+            let flag = format!("`--ro {}` before `--`", home.display());
+            assert!(told.len() == 1 && told[0].contains(&named) && told[0].contains(&flag), "{words}: {told:?}");
+        }
+        assert!(missing(&plan, "ModuleNotFoundError: No module named 'numpy'").is_empty());
+        let whole = Plan::new(&Options { ro: vec![home], ..options }, &around).unwrap();
+        assert!(missing(&whole, "ModuleNotFoundError: No module named 'helper'").is_empty());
     }
 
     #[test]

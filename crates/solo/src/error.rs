@@ -2,6 +2,8 @@ use std::io;
 use std::path::PathBuf;
 
 /// Why a server does not run, in words for the person who wrote the command.
+///
+/// Each says its causes itself, in one line: none is repeated as a source.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,39 +17,44 @@ pub enum Error {
     Rule(egress::Denied),
     #[error("`--tcp {0}` names no port of a host: write `localhost:PORT` or `NAME:PORT`")]
     Tcp(String),
-    #[error("port {port} of `{host}` cannot be had inside: {source}")]
-    Listen {
-        host: String,
-        port: u16,
-        #[source]
-        source: io::Error,
-    },
+    #[error("port {port} of `{host}` cannot be had inside: {error}")]
+    Listen { host: String, port: u16, error: io::Error },
     #[error("the limit `{0}` cannot be zero")]
     Limit(&'static str),
     #[error("the profiles of known servers do not parse: {0}")]
     Profiles(#[from] toml::de::Error),
     #[error(transparent)]
     Install(install::Error),
-    #[error("`{}` cannot be used: {source}", path.display())]
-    Path {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    #[error("`{}` cannot be used: {error}", path.display())]
+    Path { path: PathBuf, error: io::Error },
     #[error("the jail: {}", causes(.0))]
-    Jail(#[from] jail::program::SpawnError),
+    Jail(jail::program::SpawnError),
     #[error("the jail: {}", causes(.0))]
-    Confine(#[from] jail::Error),
+    Confine(jail::Error),
     #[error("the way to the network: {0}")]
-    Door(#[source] egress::Denied),
+    Door(egress::Denied),
     #[error("the server's pipes, or signals to it: {0}")]
-    Relay(#[source] io::Error),
+    Relay(io::Error),
     #[error("`{}` is no plain JSON, so it cannot be changed without losing something: {why}", path.display())]
     Json { path: PathBuf, why: String },
     #[error("`{}` has no `mcpServers`, `servers` or `mcp.servers` in it", .0.display())]
     NoServers(PathBuf),
     #[error("`{}` has changed since it was read; nothing was written", .0.display())]
     Changed(PathBuf),
+    #[error("there are too many backups such as `{}`; delete those that you do not need; nothing was written", .0.display())]
+    Backups(PathBuf),
+}
+
+impl From<jail::program::SpawnError> for Error {
+    fn from(error: jail::program::SpawnError) -> Error {
+        Error::Jail(error)
+    }
+}
+
+impl From<jail::Error> for Error {
+    fn from(error: jail::Error) -> Error {
+        Error::Confine(error)
+    }
 }
 
 /// What this machine fails at is the same for a server and for an installer.
@@ -76,6 +83,6 @@ fn causes(error: &dyn std::error::Error) -> String {
 impl Error {
     pub(crate) fn path(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
-        move |source| Error::Path { path, source }
+        move |error| Error::Path { path, error }
     }
 }

@@ -45,13 +45,6 @@ pub fn explain(plan: &Plan) -> String {
         lines.push(format!("  {}, read-only{}", shown.path.display(), why(shown.why)));
     }
     lines.push("  its own processes and nobody else's".into());
-    if !plan.makes_sockets() && !shields_sockets() {
-        lines.push(
-            "It makes no Unix sockets with paths: the folders above may hold some of other programs \
-             (`--unix-sockets` allows them)"
-                .into(),
-        );
-    }
     lines.push("It may write to".to_owned());
     for shown in plan.shown.iter().filter(|shown| shown.access == Access::Write) {
         lines.push(format!("  {}{}, but not run programs from there", shown.path.display(), why(shown.why)));
@@ -59,6 +52,13 @@ pub fn explain(plan: &Plan) -> String {
     lines.extend(guarded(plan));
     let room = plan.limits.tmp_mb;
     lines.push(format!("  {HOME} and {TMP}: empty at the start, {room} MB each, in memory, gone at the end"));
+    if !plan.makes_sockets() && !shields_sockets() {
+        lines.push(
+            "It makes no Unix sockets with paths, because the folders above may hold some of other programs \
+             (`--unix-sockets` allows them)."
+                .into(),
+        );
+    }
     lines.push(format!("It starts in {}. Nothing else of this machine is there.", plan.folder.display()));
     lines.push(String::new());
     lines.extend(network(plan));
@@ -145,7 +145,7 @@ fn network(plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     for port in &plan.tcp {
         lines.push(format!(
-            "It reaches port {} of {}, by the same name and port inside, whatever it says there.",
+            "It reaches port {} of {}, by the same name and port inside, without the proxy and whatever it says there.",
             port.port, port.host
         ));
     }
@@ -156,19 +156,20 @@ fn network(plan: &Plan) -> Vec<String> {
     } else {
         lines.push("It reaches, through a proxy on a loopback of its own".to_owned());
         lines.extend(plan.allow.iter().map(|rule| format!("  {rule}")));
-        lines
-            .push("and nothing else: no other host, no name server, no address of this machine or its network.".into());
+        let own = plan.own_ports().iter().map(|port| format!("port {port}")).collect::<Vec<_>>().join(", ");
+        let machine = match own.as_str() {
+            "" => "no address of this machine or its network".to_owned(),
+            ports => format!("of this machine {ports} alone, and no address of its network"),
+        };
+        lines.push(format!("and no other host, no name server, {machine}."));
         if plan.allow.iter().any(|rule| is_partial(rule)) {
             lines.push(
                 "Where a rule names paths or methods, the proxy reads along: the jail trusts certificates that it makes."
                     .into(),
             );
         }
-        for port in plan.own_ports() {
-            lines.push(format!("A rule names this machine itself, so port {port} here can be reached."));
-        }
     }
-    lines.push("What does not use the proxy that the variables name does not get out at all.".into());
+    lines.push("Any other connection that does not use the proxy fails.".into());
     lines
 }
 

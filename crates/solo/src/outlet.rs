@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::plan::Plan;
 use crate::voice::Voice;
 use egress::proxy::{self, Authority, Notice};
-use egress::{Door, Pass, Settings, classify};
+use egress::{Door, Pass, Settings, UNNAMED, classify};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,31 +50,31 @@ pub(crate) fn open(
     Ok(tasks)
 }
 
-/// One line for each host.
+/// One line for each host; the server is told the same, each time.
 fn notice(voice: Voice) -> Notice {
     let told = Mutex::new(BTreeSet::new());
     Arc::new(move |host, port, reason| {
+        let line = line(host, port, reason);
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() < MOST_TOLD && told.insert((host.to_owned(), port)) {
-            voice.say(&line(host, port, reason));
+            voice.say(&line);
         }
+        Some(line)
     })
 }
 
 fn line(host: &str, port: u16, reason: &str) -> String {
     // A rule helps only where one is missing.
-    if !reason.starts_with("no rule allows") {
+    let origin = reason.strip_prefix(UNNAMED).and_then(|rest| rest.split(';').next());
+    let Some(origin) = origin.map(str::trim) else {
         return format!("refused: {host}:{port}: {reason}");
-    }
+    };
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>().ok().filter(|address| !address.is_loopback());
     if let Some(Err(forbidden)) = address.map(classify) {
         return format!("refused: {host}:{port}: {forbidden}, which no flag allows");
     }
-    let rule = match port {
-        443 => host.to_owned(),
-        80 => format!("http://{host}"),
-        port => format!("{host}:{port}"),
-    };
+    // Without a scheme a rule means https.
+    let rule = origin.strip_prefix("https://").unwrap_or(origin);
     format!("refused: {host}:{port}; allow it with `--allow {rule}` before `--`")
 }
 
@@ -84,17 +84,23 @@ mod tests {
 
     #[test]
     fn the_flag_that_helps_is_named() {
-        let missing = "no rule allows https://a.example; …";
+        let missing = |origin: &str| format!("no rule allows {origin}; …");
         assert_eq!(
-            line("a.example", 443, missing),
+            line("a.example", 443, &missing("https://a.example")),
             "refused: a.example:443; allow it with `--allow a.example` before `--`"
         );
-        assert!(line("a.example", 80, missing).contains("`--allow http://a.example`"));
-        assert!(line("a.example", 8443, missing).contains("`--allow a.example:8443`"));
+        for (port, origin, rule) in [
+            (80, "http://a.example", "http://a.example"),
+            (8443, "https://a.example:8443", "a.example:8443"),
+            (8080, "http://a.example:8080", "http://a.example:8080"),
+        ] {
+            assert!(line("a.example", port, &missing(origin)).contains(&format!("`--allow {rule}`")), "{origin}");
+        }
         let private = line("a.example", 443, "a.example has the address 10.0.0.1");
         assert!(!private.contains("--allow"), "{private}");
-        let metadata = line("169.254.169.254", 80, missing);
+        let metadata = line("169.254.169.254", 80, &missing("http://169.254.169.254"));
         assert!(metadata.contains("cloud metadata") && !metadata.contains("--allow"), "{metadata}");
-        assert!(line("127.0.0.1", 80, missing).contains("--allow http://127.0.0.1"));
+        let own = line("127.0.0.1", 80, &missing("http://127.0.0.1"));
+        assert!(own.contains("--allow http://127.0.0.1"), "{own}");
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn open(ports: &[Port], child: &Child, voice: &Voice) -> Result<JoinS
         let socket = Raw::from(socket.map_err(Error::Relay)?);
         socket.set_nonblocking(true).map_err(Error::Relay)?;
         let socket = TcpSocket::from_std_stream(socket);
-        let taken = |source| Error::Listen { host: port.host.clone(), port: port.port, source };
+        let taken = |error| Error::Listen { host: port.host.clone(), port: port.port, error };
         socket.bind(inside).map_err(taken)?;
         let listener = socket.listen(BACKLOG).map_err(taken)?;
         tasks.spawn(serve(listener, port.clone(), voice.clone()));

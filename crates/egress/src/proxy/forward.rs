@@ -39,12 +39,10 @@ impl Proxy {
         let target = Target::parse(&url);
         match self.exchange(request, url).await {
             Ok((head, download)) => response(head, download),
-            Err(denied) => {
-                if let Ok(target) = target {
-                    self.notice(&target.origin, &denied);
-                }
-                refusal(&denied)
-            }
+            Err(denied) => match target {
+                Ok(target) => refusal(&self.notice(&target.origin, denied)),
+                Err(_) => refusal(&denied),
+            },
         }
     }
 

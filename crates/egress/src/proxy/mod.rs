@@ -43,8 +43,9 @@ use tunnel::Tunnel;
 
 type Body = UnsyncBoxBody<Bytes, Denied>;
 
-/// Told of each refusal of a host: host, port, reason. A client may cause many.
-pub type Notice = Arc<dyn Fn(&str, u16, &str) + Send + Sync>;
+/// Told of each refusal of a host: host, port, reason. A client may cause many. What it returns is what the client reads in
+/// place of the reason.
+pub type Notice = Arc<dyn Fn(&str, u16, &str) -> Option<String> + Send + Sync>;
 
 #[derive(Clone, Default)]
 pub struct Options {
@@ -130,7 +131,7 @@ impl Proxy {
         let next = match target {
             Ok(target) => {
                 let next = self.way(&target).await;
-                next.inspect_err(|denied| self.notice(&target.origin, denied))
+                next.map_err(|denied| self.notice(&target.origin, denied))
             }
             Err(denied) => {
                 self.visit.ledger.note("CONNECT", None, None).failed(denied.code);
@@ -197,7 +198,8 @@ impl Proxy {
             Ok(stream) => stream,
             Err(denied) => {
                 self.visit.ledger.note("CONNECT", Some(&target), None).failed(denied.code);
-                return self.notice(&target.origin, &denied);
+                self.notice(&target.origin, denied);
+                return;
             }
         };
         let service = service_fn(|request| {
@@ -219,10 +221,11 @@ impl Proxy {
         }
     }
 
-    fn notice(&self, origin: &Origin, denied: &Denied) {
-        if let Some(notice) = self.options.notice.as_ref().filter(|_| denied.code == Code::Denied) {
-            notice(&origin.host.to_string(), origin.port, &denied.message);
-        }
+    /// Tells whoever wants to know; gives the refusal as the client is to read it.
+    fn notice(&self, origin: &Origin, denied: Denied) -> Denied {
+        let notice = self.options.notice.as_ref().filter(|_| denied.code == Code::Denied);
+        let told = notice.and_then(|notice| notice(&origin.host.to_string(), origin.port, &denied.message));
+        Denied { message: told.unwrap_or(denied.message), ..denied }
     }
 }
 

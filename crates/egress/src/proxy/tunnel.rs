@@ -67,7 +67,7 @@ impl Tunnel {
         };
         if let Err(denied) = done {
             self.trace.failed(denied.code);
-            proxy.notice(&self.target.origin, &denied);
+            proxy.notice(&self.target.origin, denied);
         }
     }
 

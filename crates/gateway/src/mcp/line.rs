@@ -342,9 +342,10 @@ impl Host for CallHost {
             let text = match told.fetch_add(1, Ordering::Relaxed) {
                 0..MOST_REFUSALS => format!("refused: {host}:{port}: {reason}"),
                 MOST_REFUSALS => "refused: more, which are not listed".to_owned(),
-                _ => return,
+                _ => return None,
             };
             app.tool_log(&record.tenant, &record.server, &call, "warning", &text);
+            None
         });
         let options = proxy::Options { authority: self.app.authority.clone(), notice: Some(notice) };
         Box::pin(proxy::serve_connection(stream, visit, options))

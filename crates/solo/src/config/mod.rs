@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// Nobody's configuration is longer.
 const LONGEST: u64 = 16 << 20;
 
+/// Former texts that are kept beside a configuration.
+const MOST_BACKUPS: usize = 99;
+
 /// How servers are wrapped.
 #[derive(Debug, Clone, Default)]
 pub struct Wrap {
@@ -81,7 +84,11 @@ impl Change {
         if read(&self.path)? != self.before {
             return Err(Error::Changed(self.path.clone()));
         }
-        let backup = beside(".before-bulkhead");
+        // An earlier one is kept: it may be the last text without a jail in it.
+        let first = beside(".before-bulkhead");
+        let more = (2..=MOST_BACKUPS).map(|number| beside(&format!(".before-bulkhead.{number}")));
+        let free = |path: &PathBuf| !path.exists() || read(path).is_ok_and(|text| text == self.before);
+        let backup = [first.clone()].into_iter().chain(more).find(free).ok_or(Error::Backups(first))?;
         self.put(&backup, &beside(".bulkhead-backup"), &self.before)?;
         self.put(&self.path, &beside(".bulkhead-new"), &self.after)?;
         Ok(backup)
@@ -95,9 +102,9 @@ impl Change {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         });
-        written.and_then(|()| fs::rename(stage, path)).map_err(|source| {
+        written.and_then(|()| fs::rename(stage, path)).map_err(|error| {
             let _ = fs::remove_file(stage);
-            Error::Path { path: path.to_owned(), source }
+            Error::Path { path: path.to_owned(), error }
         })
     }
 }

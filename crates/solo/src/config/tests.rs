@@ -42,7 +42,7 @@ fn a_round_trip_gives_back_every_byte() {
     assert_eq!(change.left.len(), 2);
     assert_eq!(fs::read_to_string(&path).unwrap(), CLAUDE, "nothing is written yet");
     let backup = change.apply().unwrap();
-    assert_eq!(fs::read_to_string(backup).unwrap(), CLAUDE);
+    assert_eq!(fs::read_to_string(&backup).unwrap(), CLAUDE);
     let value: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     let github = &value["mcpServers"]["github"];
     assert_eq!(github["command"], "/usr/local/bin/bulkhead");
@@ -67,8 +67,12 @@ fn a_round_trip_gives_back_every_byte() {
     assert_eq!(value["mcpServers"]["remote"], serde_json::json!({"url": "https://example.com/mcp"}));
     let again = write_config(&path, &wrap()).unwrap();
     assert!(again.changed.is_empty() && again.before == again.after, "once is enough");
-    undo_config(&path).unwrap().apply().unwrap();
+    let wrapped = fs::read_to_string(&path).unwrap();
+    let second = undo_config(&path).unwrap().apply().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), CLAUDE);
+    assert_eq!(fs::read_to_string(&backup).unwrap(), CLAUDE, "the first backup stays");
+    assert!(second != backup && fs::read_to_string(second).unwrap() == wrapped);
+    assert_eq!(write_config(&path, &wrap()).unwrap().apply().unwrap(), backup, "what is the same is kept once");
     drop(folder);
 }
 

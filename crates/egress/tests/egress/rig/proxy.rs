@@ -47,8 +47,10 @@ impl Proxy {
     pub async fn new(visit: Visit, authority: Option<Arc<Authority>>) -> Proxy {
         let (visit, heard) = (Arc::new(visit), Heard::default());
         let ear = heard.clone();
-        let notice: Notice =
-            Arc::new(move |host, port, why| ear.lock().unwrap().push((host.to_owned(), port, why.to_owned())));
+        let notice: Notice = Arc::new(move |host, port, why| {
+            ear.lock().unwrap().push((host.to_owned(), port, why.to_owned()));
+            None
+        });
         let options = Options { authority, notice: Some(notice) };
         let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();

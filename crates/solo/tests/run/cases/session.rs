@@ -20,6 +20,8 @@ pub const CASES: &[Case] = &[
     ("a_part_of_a_host_is_reached_and_the_rest_is_not", part),
     ("a_port_is_reached_as_named", port),
     ("what_is_missing_is_named_with_its_flag", missing),
+    ("a_script_in_another_folder_is_found", scripts),
+    ("a_refusal_names_the_flag_that_helps", flags),
     ("the_jail_is_explained", explained),
     ("what_cannot_start_says_why", refusals),
 ];
@@ -231,6 +233,44 @@ fn missing() {
     assert!(!told.contains("--env"), "{told}");
     let told = said("raise SystemExit('connect ECONNREFUSED 127.0.0.1:5432')");
     assert!(told.contains("`--tcp localhost:5432` before `--`"), "{told}");
+}
+
+fn scripts() {
+    let place = Place::new("scripts");
+    fs::write(place.path().join("alone.py"), "print('found')").expect("a script");
+    fs::write(place.path().join("two.py"), "import beside").expect("a script");
+    fs::write(place.path().join("beside.py"), "print('beside')").expect("a module");
+    let run = |words: &[&str]| {
+        let output = place.runner(words).current_dir(place.path().join("notes")).output().expect("the runner");
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let [said, told] = run(&["--", "python3", "../alone.py"]);
+    assert_eq!(said, "found\n", "{told}");
+    let [_, told] = run(&["--", "python3", "../two.py"]);
+    let flag = format!("add `--ro {}` before `--`", place.path().display());
+    assert!(told.contains("beside.py`") && told.contains(&flag), "{told}");
+    let [said, told] = run(&["--ro", "..", "--", "python3", "../two.py"]);
+    assert_eq!(said, "beside\n", "{told}");
+}
+
+fn flags() {
+    let place = Place::new("flags");
+    let code = "
+import urllib.request, urllib.error
+try: urllib.request.urlopen('http://a.example:8080/')
+except urllib.error.HTTPError as error: print(error.code, error.read().decode())
+";
+    let output = place.output(&["--", "python3", "-c", code], b"");
+    let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    for text in [&said, &told] {
+        assert!(text.contains("`--allow http://a.example:8080` before `--`"), "{said}{told}");
+    }
+    assert!(said.starts_with("403 ") && !said.contains("`egress`"), "{said}");
+    let path = place.path().join("notes/socket");
+    let _listener = std::os::unix::net::UnixListener::bind(path).expect("a socket");
+    let output = place.output(&["--ro", "notes/socket", "--", "true"], b"");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && told.contains("it is a socket"), "{told}");
 }
 
 fn part() {
