@@ -131,6 +131,12 @@ impl Guarded {
             if kind.is_symlink() {
                 self.unheld.push(path.clone());
             }
+            if !path.exists() {
+                // A link to what may come.
+                let to = fs::read_link(&path).ok().and_then(|to| search.inside(&folder.join(to)));
+                self.unheld.extend(to);
+                continue;
+            }
             // Where a link leads counts, if the server can write there.
             let Some(place) = search.inside(&path) else { continue };
             let stores = match place.metadata() {
