@@ -398,6 +398,7 @@ fn a_host_with_subordinate_uids_gives_each_jail_its_own() {
     ));
     assert!(out.contains("30000 uids, one for each jail: 30000-59999"), "{out}");
     assert!(out.ends_with("{\"doublePrice\":90}\n"), "{out}");
+}
 
 #[test]
 fn run_says_where_the_command_belongs() {

@@ -1,6 +1,7 @@
 //! Questions that code behind a wall asks of people. The code is a stranger, and the client shows its questions in the name of
 //! this host: so each says which server asks, hides nothing, sends nobody anywhere, and asks for no credentials.
 
+use super::asking;
 use super::connecting::HOSTS_OWN;
 use super::line::{Asked, Client, refusal};
 use bundle::{hidden_in, is_hidden, without_hidden};
@@ -21,55 +22,6 @@ const LONGEST_TEXT: usize = 1000;
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 /// Marks of a field whose value is not to be seen.
 const SECRECY: [&str; 4] = ["writeOnly", "sensitive", "x-sensitive", "secret"];
-/// Words that ask for something nobody should type into a stranger's form: alone, or one after the other.
-const CREDENTIALS: [&str; 45] = [
-    "password",
-    "passwort",
-    "passwd",
-    "pwd",
-    "passphrase",
-    "passcode",
-    "pin",
-    "secret",
-    "token",
-    "apikey",
-    "credential",
-    "credentials",
-    "cvv",
-    "cvc",
-    "otp",
-    "totp",
-    "2fa",
-    "mfa",
-    "ssn",
-    "mnemonic",
-    "bearer",
-    "jwt",
-    "iban",
-    "api key",
-    "access key",
-    "private key",
-    "secret key",
-    "ssh key",
-    "signing key",
-    "license key",
-    "encryption key",
-    "card number",
-    "credit card",
-    "debit card",
-    "one time",
-    "verification code",
-    "confirmation code",
-    "security code",
-    "recovery code",
-    "backup code",
-    "authentication code",
-    "login code",
-    "seed phrase",
-    "recovery phrase",
-    "browser code",
-];
-
 /// The question as the client gets it, or why the client is not asked.
 pub fn checked(ask: Asked, client: &Client, origin: &str) -> Result<Asked, HostRefusal> {
     if ask.key.starts_with(HOSTS_OWN) {
@@ -121,11 +73,19 @@ fn form(given: Map<String, Value>, client: &Client, origin: &str) -> Result<Map<
     }
     params.insert("message".to_owned(), format!("[{origin} asks] {message}").into());
     let schema = given.get("requestedSchema").and_then(Value::as_object);
-    params.insert(
-        "requestedSchema".to_owned(),
-        schema.map_or_else(|| Err(bad("`requestedSchema` must be an object")), fields)?,
-    );
+    let schema = schema.map_or_else(|| Err(bad("`requestedSchema` must be an object")), fields)?;
+    let mut fields = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::values);
+    if let Some(word) = asking::in_prose(&message).filter(|_| fields.any(is_typed)) {
+        return Err(bad(format!("`message`: {}", no_credentials(word))));
+    }
+    params.insert("requestedSchema".to_owned(), schema);
     Ok(params)
+}
+
+/// Whether something is typed into a field, and not chosen.
+fn is_typed(field: &Value) -> bool {
+    let kind = field.get("type").and_then(Value::as_str).unwrap_or_default();
+    ["string", "number", "integer"].contains(&kind) && field.get("enum").or_else(|| field.get("oneOf")).is_none()
 }
 
 /// An object with fields that are not objects themselves.
@@ -201,12 +161,10 @@ fn field(name: &str, given: &Value) -> Result<Value, HostRefusal> {
         _ => return Err(wrong("`type` must be `string`, `number`, `integer`, `boolean`, or `array` of choices")),
     }
     let typed = kind != "boolean" && kind != "array" && !is_choice;
-    let said = [Some(name), given.get("title").and_then(Value::as_str)];
-    if let Some(word) = said.into_iter().flatten().find_map(credential).filter(|_| typed) {
-        let message = format!(
-            "servers ask for no credentials, and `{word}` is one: bind a secret or a `connection` in the manifest"
-        );
-        return Err(wrong(&message));
+    let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
+    let asked = asking::in_name(name).or_else(|| asking::in_name(text("title")));
+    if let Some(word) = asked.or_else(|| asking::in_prose(text("description"))).filter(|_| typed) {
+        return Err(wrong(&no_credentials(word)));
     }
     if let Some(default) = given.get("default") {
         made.insert(
@@ -215,6 +173,10 @@ fn field(name: &str, given: &Value) -> Result<Value, HostRefusal> {
         );
     }
     Ok(made.into())
+}
+
+fn no_credentials(word: &str) -> String {
+    format!("servers ask for no credentials, and `{word}` is one: bind a secret or a `connection` in the manifest")
 }
 
 fn numbers(given: &Map<String, Value>, made: &mut Map<String, Value>, keys: &[&str]) {
@@ -268,23 +230,6 @@ fn plain_default(value: &Value) -> Option<Value> {
         value => is_plain(value),
     };
     fits.then(|| value.clone())
-}
-
-/// The credential that a name asks for: `apiKey`, `API_KEY` and `your API key` are the same.
-fn credential(name: &str) -> Option<&'static str> {
-    let mut words = String::from(" ");
-    let mut before = ' ';
-    for c in name.chars() {
-        if !c.is_alphanumeric() || c.is_uppercase() && before.is_lowercase() {
-            words.push(' ');
-        }
-        if c.is_alphanumeric() {
-            words.extend(c.to_lowercase());
-        }
-        before = c;
-    }
-    let words = format!(" {} ", words.split_whitespace().collect::<Vec<_>>().join(" "));
-    CREDENTIALS.into_iter().find(|credential| words.contains(&format!(" {credential} ")))
 }
 
 /// `sampling/createMessage`: what a person may read before the model does hides nothing from that person.
@@ -379,6 +324,32 @@ mod tests {
             ("a", json!({ "type": "string", "title": "Credit-card number" })),
             ("pin", json!({ "type": "integer" })),
             ("a", json!({ "type": "string", "title": "Code: the verification code you got" })),
+            ("password1", json!({ "type": "string" })),
+            ("passwords", json!({ "type": "string" })),
+            ("newpassword", json!({ "type": "string" })),
+            ("APIToken", json!({ "type": "string" })),
+            ("APIKey", json!({ "type": "string" })),
+            ("authtoken", json!({ "type": "string" })),
+            ("access_tokens", json!({ "type": "string" })),
+            ("privatekey", json!({ "type": "string" })),
+            ("PASSWORT", json!({ "type": "string" })),
+            ("mot_de_passe", json!({ "type": "string" })),
+            ("motDePasse", json!({ "type": "string" })),
+            ("contraseña", json!({ "type": "string" })),
+            ("contrasen\u{303}a", json!({ "type": "string" })),
+            ("пароль", json!({ "type": "string" })),
+            ("密码", json!({ "type": "string" })),
+            ("请输入密码", json!({ "type": "string" })),
+            ("パスワード", json!({ "type": "string" })),
+            ("비밀번호", json!({ "type": "string" })),
+            ("p\u{430}ssw\u{43e}rd", json!({ "type": "string" })),
+            ("ｐａｓｓｗｏｒｄ", json!({ "type": "string" })),
+            ("p@ssw0rd", json!({ "type": "string" })),
+            ("pass_word", json!({ "type": "string" })),
+            ("a", json!({ "type": "string", "title": "PIN1" })),
+            ("a", json!({ "type": "string", "description": "Enter your password to go on." })),
+            ("a", json!({ "type": "string", "title": "Value", "description": "The API key of your account" })),
+            ("a", json!({ "type": "number", "description": "your one-time code" })),
         ] {
             let refused = with_field(name, field.clone()).unwrap_err();
             assert!(refused.code == "bad_ask" && refused.message.contains("ask for no"), "{field}: {refused:?}");
@@ -389,9 +360,26 @@ mod tests {
             ("pinned", json!({ "type": "string" })),
             ("token", json!({ "type": "boolean" })),
             ("secretary", json!({ "type": "string" })),
+            ("passport_number", json!({ "type": "string" })),
+            ("compass", json!({ "type": "string" })),
+            ("shopping", json!({ "type": "string" })),
+            ("spinning", json!({ "type": "string" })),
+            ("tokenizer", json!({ "type": "string" })),
+            ("max_tokens", json!({ "type": "number", "description": "How many tokens the answer may have" })),
         ] {
             assert!(with_field(name, field.clone()).is_ok(), "{name} {field}");
         }
+    }
+
+    #[test]
+    fn a_message_asks_for_no_credentials_beside_a_field() {
+        let form = |field: Value| {
+            let schema = json!({ "type": "object", "properties": { "value": field } });
+            elicit(&json!({ "message": "Please enter your API key", "requestedSchema": schema }))
+        };
+        assert_eq!(form(json!({ "type": "string" })).unwrap_err().code, "bad_ask");
+        assert!(form(json!({ "type": "boolean" })).is_ok());
+        assert!(form(json!({ "type": "string", "enum": ["yes", "no"] })).is_ok());
     }
 
     #[test]
