@@ -69,6 +69,8 @@ enum ExecError {
     Input(#[source] serde_json::Error),
     #[error(transparent)]
     Refusal(#[from] policy::Refusal),
+    #[error(transparent)]
+    Hidden(bundle::Hidden),
     #[error("the wall cannot be started")]
     Wall(#[from] isolate::WallError),
     #[error("the runtime cannot be started")]
@@ -102,6 +104,12 @@ impl Exec {
                 // Bounded by the call's log limit.
                 let _ = tell.send(line);
             }));
+            // A host would not take a server that hides something from people who look at it.
+            if let Ok(seed) = pool.seed(&deployment).await
+                && let Some(hidden) = hidden(seed.surface())
+            {
+                return Err(ExecError::Hidden(hidden));
+            }
             let mut answer = pool.call(&deployment, &request, host.clone()).await;
             for _ in 1..self.repeat {
                 answer = pool.call(&deployment, &request, host.clone()).await;
@@ -155,6 +163,10 @@ fn read_input(input: &str, limits: &Limits) -> Result<Bytes, ExecError> {
     Ok(Bytes::from(text))
 }
 
+fn hidden(surface: &RawValue) -> Option<bundle::Hidden> {
+    bundle::Surface::new(serde_json::from_str(surface.get()).ok()?).ok()?.hidden()
+}
+
 /// What the server has, for a caller who asked for what it has not.
 async fn hint(pool: &Pool, deployment: &Arc<Deployment>, answer: &Answer) -> Option<String> {
     #[derive(serde::Deserialize)]
@@ -198,6 +210,7 @@ fn explain(error: &ExecError, as_json: bool) -> ExitCode {
         ExecError::StdinTooLarge { .. } => (REFUSED, "argument_limit", None),
         ExecError::Input(_) => (USAGE, "bad_arguments", Some("quote it for the shell: '{\"price\": 45}'")),
         ExecError::Refusal(_) => (REFUSED, "refused", None),
+        ExecError::Hidden(_) => (REFUSED, "init_failed", None),
         ExecError::Wall(_) => {
             (FAULT, "wall_unavailable", Some("`bulkhead doctor` says what this host offers and what is missing"))
         }

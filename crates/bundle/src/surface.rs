@@ -1,10 +1,11 @@
 //! What a server shows, in one order and one spelling.
 
 use crate::canonical::canonical;
-use crate::text::{hidden_in, is_hidden, message, quote, visible};
+use crate::text::{all_hidden_in, is_hidden, message, quote, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// The lists of a surface, and what an entry of each is known by.
 pub(crate) const LISTS: [(&str, &str); 4] =
@@ -64,10 +65,12 @@ impl Surface {
         &self.0
     }
 
-    /// The first character that would hide something from people who look at this, with its place. Names, addresses and
+    /// The characters that would hide something from people who look at this, with their places. Names, addresses and
     /// keys have none of those at all; other text has them where writing needs them ([`hidden_in`]).
     pub fn hidden(&self) -> Option<Hidden> {
-        find(&self.0, &mut String::new(), false)
+        let mut hidden = Hidden::default();
+        hidden.find(&self.0, &mut String::new(), "", false);
+        (!hidden.places.is_empty()).then_some(hidden)
     }
 
     /// The entries of a list by what they are known by, each with its place.
@@ -78,33 +81,102 @@ impl Surface {
     }
 }
 
-/// A hidden character, and the JSON pointer to the text or key that it is in.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{pointer}` has the hidden character U+{:04X}: write it without, or spell it out", u32::from(*.character))]
-pub struct Hidden {
+/// A text or key with hidden characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HiddenPlace {
+    /// The entry of a list that it belongs to, such as "tool `pay`"; empty for what belongs to none.
+    pub entry: String,
+    /// JSON pointer.
     pub pointer: String,
-    pub character: char,
+    /// Each once.
+    pub characters: Vec<char>,
 }
 
-fn find(value: &Value, pointer: &mut String, is_name: bool) -> Option<Hidden> {
-    let end = pointer.len();
-    let found = |pointer: &str, character| Hidden { pointer: visible(pointer), character };
-    match value {
-        Value::String(text) if is_name => text.chars().find(|c| is_hidden(*c)).map(|c| found(pointer, c)),
-        Value::String(text) => hidden_in(text).map(|c| found(pointer, c)),
-        Value::Array(values) => values.iter().enumerate().find_map(|(index, value)| {
-            pointer.truncate(end);
-            pointer.push_str(&format!("/{index}"));
-            find(value, pointer, false)
-        }),
-        Value::Object(values) => values.iter().find_map(|(key, value)| {
-            pointer.truncate(end);
-            pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1")));
-            let hidden = key.chars().find(|c| is_hidden(*c)).map(|c| found(pointer, c));
-            hidden.or_else(|| find(value, pointer, matches!(key.as_str(), "name" | "uri" | "uriTemplate" | "mimeType")))
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+/// Where characters hide something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{}: remove these characters, or write them out", listed(self))]
+pub struct Hidden {
+    pub places: Vec<HiddenPlace>,
+    /// Places that are not named.
+    pub more: usize,
+}
+
+/// So many places are named, so many characters of each, and so much of its pointer.
+const MOST_PLACES: usize = 20;
+const MOST_CHARACTERS: usize = 8;
+const LONGEST_POINTER: usize = 300;
+
+fn listed(hidden: &Hidden) -> String {
+    let mut places: Vec<_> = hidden.places.iter().map(ToString::to_string).collect();
+    if hidden.more > 0 {
+        places.push(format!("{} more places", hidden.more));
     }
+    format!("hidden characters in {}", places.join("; "))
+}
+
+impl fmt::Display for HiddenPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.entry.is_empty() {
+            write!(f, "{} at ", self.entry)?;
+        }
+        let points = self.characters.iter().take(MOST_CHARACTERS).map(|c| format!("U+{:04X}", u32::from(*c)));
+        let more = if self.characters.len() > MOST_CHARACTERS { ", …" } else { "" };
+        write!(f, "`{}` ({}{more})", self.pointer, points.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Hidden {
+    /// What is kept is short, however many there are: a stranger chose all of it.
+    fn add(&mut self, pointer: &str, entry: &str, characters: Vec<char>) {
+        if characters.is_empty() {
+            return;
+        }
+        if self.places.len() == MOST_PLACES {
+            self.more += 1;
+            return;
+        }
+        let pointer = match pointer.char_indices().nth(LONGEST_POINTER) {
+            Some((end, _)) => format!("{}…", visible(&pointer[..end])),
+            None => visible(pointer),
+        };
+        self.places.push(HiddenPlace { entry: entry.to_owned(), pointer, characters });
+    }
+
+    fn find(&mut self, value: &Value, pointer: &mut String, entry: &str, is_name: bool) {
+        let end = pointer.len();
+        match value {
+            Value::String(text) if is_name => self.add(pointer, entry, hidden(text)),
+            Value::String(text) => self.add(pointer, entry, all_hidden_in(text)),
+            Value::Array(values) => {
+                let list = LISTS.iter().find(|(list, _)| pointer.strip_prefix('/') == Some(list));
+                for (index, value) in values.iter().enumerate() {
+                    let named = list.map(|(list, id)| called(list, id, value));
+                    pointer.push_str(&format!("/{index}"));
+                    self.find(value, pointer, named.as_deref().unwrap_or(entry), false);
+                    pointer.truncate(end);
+                }
+            }
+            Value::Object(values) => {
+                for (key, value) in values {
+                    pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1")));
+                    self.add(pointer, entry, hidden(key));
+                    let is_name = matches!(key.as_str(), "name" | "uri" | "uriTemplate" | "mimeType");
+                    self.find(value, pointer, entry, is_name);
+                    pointer.truncate(end);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+fn hidden(name: &str) -> Vec<char> {
+    name.chars().filter(|c| is_hidden(*c)).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// What people call an entry of a list: "tool `pay`".
+fn called(list: &str, id: &str, entry: &Value) -> String {
+    format!("{} {}", list.trim_end_matches('s'), quote(entry[id].as_str().unwrap_or_default()))
 }
 
 fn sort(map: &mut Map<String, Value>, list: &'static str, id: &'static str) -> Result<(), SurfaceError> {
@@ -164,7 +236,13 @@ mod tests {
             (schema(json!({ "enum": ["a", "b\u{ad}"] })), "/tools/1/inputSchema/properties/x~1y/enum/1", '\u{ad}'),
             (schema(json!({ "k\u{200d}": 1 })), "/tools/1/inputSchema/properties/x~1y/k\\u{200d}", '\u{200d}'),
         ] {
-            assert_eq!(tool(more.clone()), Some(Hidden { pointer: pointer.to_owned(), character }), "{more}");
+            let found = tool(more.clone()).unwrap_or_else(|| panic!("{more}"));
+            let [place] = found.places.as_slice() else { panic!("{more}: {found}") };
+            assert_eq!(
+                (place.pointer.as_str(), place.characters.as_slice()),
+                (pointer, [character].as_slice()),
+                "{more}"
+            );
         }
         for surface in [
             json!({ "instructions": "a\u{2066}" }),
@@ -175,7 +253,30 @@ mod tests {
         ] {
             assert!(Surface::new(surface.clone()).unwrap().hidden().is_some(), "{surface}");
         }
-        let message = Hidden { pointer: "/tools/0/name".to_owned(), character: '\u{200b}' }.to_string();
-        assert!(message.starts_with("`/tools/0/name` has the hidden character U+200B"), "{message}");
+    }
+
+    #[test]
+    fn every_field_that_hides_something_is_named() {
+        let tools = json!([
+            { "name": "pay", "description": "a\u{200b}b\u{202e}c\u{200b}", "title": "t\u{ad}" },
+            { "name": "b", "inputSchema": { "properties": { "x\u{200d}": {} } } },
+        ]);
+        let hidden = Surface::new(json!({ "tools": tools, "instructions": "\u{2066}" })).unwrap().hidden().unwrap();
+        assert_eq!(
+            hidden.to_string(),
+            "hidden characters in `/instructions` (U+2066); tool `b` at `/tools/0/inputSchema/properties/x\\u{200d}` \
+             (U+200D); tool `pay` at `/tools/1/description` (U+200B, U+202E); tool `pay` at `/tools/1/title` (U+00AD): \
+             remove these characters, or write them out"
+        );
+    }
+
+    /// A stranger has a long key with many children, each of which hides something.
+    #[test]
+    fn what_is_said_of_hidden_characters_is_short() {
+        let children: Map<String, Value> = (0..5000).map(|n| (format!("{n}\u{200b}"), Value::Null)).collect();
+        let tools = json!([{ "name": "a", "inputSchema": { "k".repeat(200_000): children } }]);
+        let hidden = Surface::new(json!({ "tools": tools })).unwrap().hidden().unwrap();
+        assert_eq!((hidden.places.len(), hidden.more), (20, 4980));
+        assert!(hidden.to_string().len() < 20_000);
     }
 }

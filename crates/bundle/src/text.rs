@@ -36,6 +36,20 @@ pub fn hidden_in(text: &str) -> Option<char> {
     None
 }
 
+/// Every character that [`hidden_in`] would stop at, each once.
+pub(crate) fn all_hidden_in(text: &str) -> Vec<char> {
+    let (mut before, mut found) = (None, Vec::new());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let in_place = is_in_place(before, c, rest.peek().copied());
+        if !in_place && !found.contains(&c) {
+            found.push(c);
+        }
+        before = Some(c).filter(|_| in_place);
+    }
+    found
+}
+
 /// The text without the characters that [`hidden_in`] finds.
 pub fn without_hidden(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -111,11 +111,11 @@ fn a_surface_that_hides_something_is_not_deployed() {
     test(async {
         let tenant = tenant().await;
         for (tool, place) in [
-            (r#"t: { description: "Pay\u200b", run() {} }"#, "`/tools/0/description` has the hidden character U+200B"),
-            (r#"t: { title: "T\u{e0041}", run() {} }"#, "`/tools/0/title` has the hidden character U+E0041"),
+            (r#"t: { description: "Pay\u200b", run() {} }"#, "tool `t` at `/tools/0/description` (U+200B)"),
+            (r#"t: { title: "T\u{e0041}", run() {} }"#, "tool `t` at `/tools/0/title` (U+E0041)"),
             (
                 r#"t: { input: { type: "object", properties: { a: { description: "\u202eb" } } }, run() {} }"#,
-                "/properties/a/description` has",
+                "/properties/a/description` (U+202E)",
             ),
         ] {
             let source = format!("export default {{ tools: {{ {tool} }} }}");
