@@ -212,16 +212,20 @@ impl CallHost {
                 missing = Some(capability);
             }
         }
+        let origin = format!("{}/{}", self.offer.record.tenant, self.offer.record.server);
+        let checked = asks.into_iter().map(|ask| question::checked(ask, &self.line.client, &origin));
+        let checked = checked.collect::<Result<Vec<_>, _>>();
+        // What no client is ever asked is refused as such, whatever this one can do.
+        if checked.as_ref().is_err_and(|refused| refused.code == "bad_ask") {
+            missing = None;
+        }
         if let Some(capability) = missing {
             if let Some(rounds) = self.line.asking.rounds() {
                 *rounds.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(capability);
             }
             return Err(refusal("client_cannot", &format!("the client does not have {capability}")));
         }
-        let origin = format!("{}/{}", self.offer.record.tenant, self.offer.record.server);
-        let checked = asks.into_iter().map(|ask| question::checked(ask, &self.line.client, &origin));
-        let asks = checked.collect::<Result<Vec<_>, _>>()?;
-        let answers = self.put(asks).await?;
+        let answers = self.put(checked?).await?;
         Ok(HostReply { meta: json!({ "answers": answers }).to_string(), body: bytes::Bytes::new() })
     }
 

@@ -62,9 +62,6 @@ fn form(given: Map<String, Value>, client: &Client, origin: &str) -> Result<Map<
         }
         Some(_) => return Err(bad("`mode` must be `form`")),
     }
-    if !client.elicits("form") {
-        return Err(refusal("client_cannot", "the client does not show forms"));
-    }
     let message = given.get("message").and_then(Value::as_str).ok_or_else(|| bad("`message` must be a string"))?;
     // On one line, so that nothing in it can look like the beginning of another question.
     let message = without_hidden(message).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -79,6 +76,10 @@ fn form(given: Map<String, Value>, client: &Client, origin: &str) -> Result<Map<
         return Err(bad(format!("`message`: {}", no_credentials(word))));
     }
     params.insert("requestedSchema".to_owned(), schema);
+    // Last: what no client is ever asked is refused as such, whatever this one can show.
+    if !client.elicits("form") {
+        return Err(refusal("client_cannot", "the client does not show forms"));
+    }
     Ok(params)
 }
 

@@ -67,6 +67,9 @@ fn a_tool_asks_for_no_credentials_and_only_with_plain_forms() {
         ] {
             let said = refusal(&ask(&client, json!({ "elicitation": {} }), what.clone()).await);
             assert!(said.starts_with("bad_ask: field "), "{what}: {said}");
+            // Also for a client that could not be asked anything.
+            let said = refusal(&ask(&client, json!({}), what.clone()).await);
+            assert!(said.starts_with("bad_ask: field "), "{what}: {said}");
         }
         let own = json!({ "what": { "key": "bulkhead/connect/hub", "message": "?", "requestedSchema": { "type": "object" } } });
         let said = refusal(&ask(&client, json!({ "elicitation": {} }), own).await);
