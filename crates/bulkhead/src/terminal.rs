@@ -1,5 +1,12 @@
 //! What untrusted code says must not steer the terminal it is shown on, nor pass for a line of ours.
 
+/// How wide the lines of stdout may be: as `COLUMNS` says, or as wide as the terminal is. `None` for files and pipes.
+pub fn columns() -> Option<usize> {
+    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|columns| *columns > 0);
+    let found = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    told.or_else(|| found().filter(|columns| *columns > 0))
+}
+
 /// For people: what steers or hides is written out, as `\u{202e}`, and lines after the first are indented.
 pub fn text(text: &str) -> String {
     lines(text).replace('\n', "\n  ")

@@ -7,7 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Longer cells are cut: a table is for looking, `--json` is for everything.
 const MOST_CHARS: usize = 100;
 
-/// Columns with a heading, padded. The last one is not.
+/// Columns with a heading, padded; the last one is not. Where the lines are too narrow for that, each row is a block of lines
+/// `heading: cell`.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -22,6 +23,27 @@ impl Table {
     }
 
     pub fn text(&self) -> String {
+        self.within(terminal::columns())
+    }
+
+    fn within(&self, most: Option<usize>) -> String {
+        let table = self.padded();
+        let fits = |most| table.lines().all(|line| line.chars().count() <= most);
+        if most.is_none_or(fits) { table } else { self.blocks() }
+    }
+
+    fn blocks(&self) -> String {
+        let Some((heading, rows)) = self.rows.split_first() else { return String::new() };
+        let line = |(name, cell): (&String, &String)| match (name.is_empty(), cell.is_empty()) {
+            (_, true) => None,
+            (true, false) => Some(cell.clone()),
+            (false, false) => Some(format!("{name}: {cell}")),
+        };
+        let block = |row: &Vec<String>| heading.iter().zip(row).filter_map(line).collect::<Vec<_>>().join("\n");
+        rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn padded(&self) -> String {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width = |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
         let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
@@ -87,9 +109,13 @@ pub fn object(value: &Value) -> String {
     }
     let mut lines = Vec::new();
     collect("", value, &mut lines);
+    let lines: Vec<_> = lines.iter().map(|(key, value)| (cell(key), cell(value))).collect();
     let width = lines.iter().map(|(key, _)| key.chars().count()).max().unwrap_or(0);
-    let line = |(key, value): &(String, String)| format!("{:width$}  {}", cell(key), cell(value)).trim_end().to_owned();
-    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+    let padded = |(key, value): &(String, String)| format!("{key:width$}  {value}").trim_end().to_owned();
+    let plain = |(key, value): &(String, String)| format!("{key}: {value}");
+    let table: Vec<_> = lines.iter().map(padded).collect();
+    let fits = terminal::columns().is_none_or(|most| table.iter().all(|line| line.chars().count() <= most));
+    if fits { table.join("\n") } else { lines.iter().map(plain).collect::<Vec<_>>().join("\n") }
 }
 
 #[cfg(test)]
@@ -103,6 +129,15 @@ mod tests {
         table.row(["acme".to_owned(), "a\nb\x1b[2J".to_owned()]);
         table.row(["größer".to_owned(), "x".repeat(200)]);
         assert_eq!(table.text(), format!("name    note\nacme    a b\\u{{1b}}[2J\ngrößer  {}…", "x".repeat(100)));
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_becomes_blocks() {
+        let mut table = Table::new(&["name", "", "note"]);
+        table.row(["acme", "*", "x\n\x1b[2Jname: forged"].map(str::to_owned));
+        table.row(["b", "", "y"].map(str::to_owned));
+        assert_eq!(table.within(Some(60)), table.within(None));
+        assert_eq!(table.within(Some(20)), "name: acme\n*\nnote: x \\u{1b}[2Jname: forged\n\nname: b\nnote: y");
     }
 
     #[test]

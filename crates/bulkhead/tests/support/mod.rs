@@ -198,6 +198,7 @@ impl Run {
             .env_remove("BULKHEAD_KEY")
             .env_remove("BULKHEAD_DATA")
             .env_remove("BULKHEAD_LISTEN")
+            .env_remove("COLUMNS")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
