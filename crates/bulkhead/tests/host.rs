@@ -254,8 +254,12 @@ fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
     host.hears("`pool.spares`, `http.max_connections` can only change when the host starts; the old values stay");
     until("the new quota", || call().code == 1);
     assert_eq!(refused(&call()), "quota_exceeded");
+    let told = host.operate(["reload"]);
+    assert!(told.stderr.contains("`pool.spares`, `http.max_connections` take effect when the host starts"), "{told:?}");
+    let keys = json!(["pool.spares", "http.max_connections"]);
+    assert_eq!(output(&host.operate(["reload", "--json"])), json!({ "reloaded": true, "at_start": keys }));
     file("");
-    assert_eq!(output(&host.operate(["reload", "--json"])), json!({ "reloaded": true }));
+    assert_eq!(output(&host.operate(["reload", "--json"])), json!({ "reloaded": true, "at_start": [] }));
     until("the old quota", || call().code == 0);
 
     let metrics = || Connection::open(&host.url).unwrap().ask("GET", "/metrics", &[], "").unwrap().status;
@@ -266,7 +270,7 @@ fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
 
     // What is loaded already must fit the new limits, too.
     file("[limits]\ncpu_ms = 10");
-    assert_eq!(output(&host.operate(["reload", "--json"])), json!({ "reloaded": true }));
+    assert_eq!(output(&host.operate(["reload", "--json"])), json!({ "reloaded": true, "at_start": [] }));
     let beyond = call();
     assert!(beyond.code != 0 && beyond.stdout.contains("not permitted"), "{beyond:?}");
     file("");

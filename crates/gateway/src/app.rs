@@ -37,7 +37,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Reads the configuration anew, for whoever asks for it over the admin API.
-pub type Reloader = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+pub type Reloader = Box<dyn Fn() -> Result<Reloaded, String> + Send + Sync>;
+
+/// A configuration that was read again.
+pub struct Reloaded {
+    pub settings: Settings,
+    /// Keys whose new values take effect when the host starts again.
+    pub at_start: Vec<String>,
+}
 
 pub struct App {
     registry: Registry,
@@ -202,10 +209,12 @@ impl App {
         }
     }
 
-    /// Reads the configuration again.
-    pub fn reload(&self) -> Result<(), String> {
+    /// Reads the configuration again. What it returns are the keys that wait for the next start.
+    pub fn reload(&self) -> Result<Vec<String>, String> {
         let Some(reloader) = &self.reloader else { return Err("this host has no configuration to reload".to_owned()) };
-        self.apply(reloader()?)
+        let Reloaded { settings, at_start } = reloader()?;
+        self.apply(settings)?;
+        Ok(at_start)
     }
 
     /// The master key that the configuration names by now.

@@ -18,7 +18,7 @@ mod settings;
 mod streams;
 mod workers;
 
-pub use app::{App, Rejected, Reloader};
+pub use app::{App, Rejected, Reloaded, Reloader};
 pub use held::HeldSettings;
 pub use mcp::offer::command;
 pub use mcp::session::SessionSettings;

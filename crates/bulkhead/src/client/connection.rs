@@ -7,7 +7,7 @@ use reqwest::header::HeaderValue;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-const DEFAULT_URL: &str = "http://127.0.0.1:8470";
+pub const DEFAULT_URL: &str = "http://127.0.0.1:8470";
 
 /// A key has some fifty characters; a token of an authorisation server has a few thousand.
 const MOST_KEY_BYTES: u64 = 16 << 10;

@@ -5,7 +5,7 @@ mod error;
 mod lines;
 pub mod mcp;
 
-pub use connection::Connection;
+pub use connection::{Connection, DEFAULT_URL};
 pub use error::ClientError;
 use error::Root;
 pub use lines::Lines;

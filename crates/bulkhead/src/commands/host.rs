@@ -61,10 +61,12 @@ impl LimitsCommand {
 }
 
 /// Have the host read its configuration again. One with a mistake is refused and changes nothing.
+///
+/// Some keys take effect only when the host starts (docs/configuration.md); those that changed are named.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bulkhead config check && bulkhead reload")]
 pub struct Reload {
-    /// Print {"reloaded"}
+    /// Print {"reloaded", "at_start"}
     #[arg(long)]
     json: bool,
 }
@@ -72,11 +74,16 @@ pub struct Reload {
 impl Reload {
     pub fn run(self, connection: &Connection) -> ExitCode {
         with_host(connection, self.json, async |client| {
-            client.answer(client.admin(Method::POST, &["reload"], &[])).await?;
+            let answer: Value = client.read(&client.answer(client.admin(Method::POST, &["reload"], &[])).await?)?;
+            let at_start = answer["at_start"].as_array().cloned().unwrap_or_default();
             if self.json {
-                return Ok(super::print_value(&json!({ "reloaded": true })));
+                return Ok(super::print_value(&json!({ "reloaded": true, "at_start": at_start })));
             }
             talk("the configuration was read again");
+            if !at_start.is_empty() {
+                let keys: Vec<_> = at_start.iter().map(|key| format!("`{}`", table::word(key))).collect();
+                talk(&format!("note: {} take effect when the host starts again; the old values stay", keys.join(", ")));
+            }
             Ok(ExitCode::SUCCESS)
         })
     }

@@ -76,12 +76,23 @@ impl Check {
             Some(path) => read(&path).map(|config| Loaded { config, path: Some(path) }),
             None => Sources::default().load(),
         };
-        let path = match loaded {
-            Ok(Loaded { path, .. }) => path.map(|path| path.to_string_lossy().into_owned()),
+        let (path, at_start) = match loaded {
+            Ok(Loaded { path, mut config }) => {
+                let at_start = config.keep_fixed(&Config::default());
+                (path.map(|path| path.to_string_lossy().into_owned()), at_start)
+            }
             Err(error) => return explain(&error, REFUSED, self.json),
         };
         if self.json {
-            return report::data(&terminal::json(&json!({ "ok": true, "path": path }).to_string()), ExitCode::SUCCESS);
+            let object = json!({ "ok": true, "path": path, "at_start": at_start });
+            return report::data(&terminal::json(&object.to_string()), ExitCode::SUCCESS);
+        }
+        if !at_start.is_empty() {
+            let keys: Vec<_> = at_start.iter().map(|key| format!("`{key}`")).collect();
+            report::talk(&format!(
+                "note: {} take effect when a host starts, not with `bulkhead reload`",
+                keys.join(", ")
+            ));
         }
         let words =
             path.map_or("ok: there is no file, so the defaults hold".to_owned(), |path| format!("ok: `{path}`"));

@@ -142,7 +142,9 @@ async fn start(
     registry.unlock(master).map_err(ServeError::Secrets)?;
     let directory = registry.directory();
     let servers: usize = directory.tenants.values().map(|tenant| tenant.servers.len()).sum();
-    shown.say(&format!("data: `{}` ({} tenants, {servers} servers)", data.display(), directory.tenants.len()));
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let (tenants, servers) = (counted(directory.tenants.len(), "tenant"), counted(servers, "server"));
+    shown.say(&format!("data: `{}` ({tenants}, {servers})", data.display()));
 
     if let Some(uids) = config.uids() {
         jail::users::set_range(uids);
@@ -202,7 +204,12 @@ async fn start(
     let key = data.join("operator.key");
     shown.say(&format!("listening on {}", local_url(gateway.addr)));
     shown.say(&format!("the operator's key is in `{}`", key.display()));
-    shown.say(&format!("next: export BULKHEAD_KEY=$(cat {}); bulkhead tenant create acme", quoted(&key)));
+    // The client's default is the host's default.
+    let url = match local_url(gateway.addr) {
+        url if url == crate::client::DEFAULT_URL => String::new(),
+        url => format!("BULKHEAD_URL={url} "),
+    };
+    shown.say(&format!("next: export {url}BULKHEAD_KEY=$(cat {}); bulkhead tenant create acme", quoted(&key)));
     Ok(Running { gateway, reload, shown })
 }
 

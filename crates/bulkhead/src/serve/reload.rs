@@ -3,7 +3,7 @@
 use super::settings;
 use crate::config::{Config, Loaded, Sources};
 use crate::logging;
-use gateway::{App, Settings};
+use gateway::{App, Reloaded};
 use registry::MasterKey;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +28,7 @@ impl Reload {
     }
 
     /// The settings of the file as it is now. A file with a mistake is refused as a whole.
-    pub fn settings(&self) -> Result<Settings, String> {
+    pub fn settings(&self) -> Result<Reloaded, String> {
         let Loaded { mut config, .. } = self.sources.load().map_err(|error| {
             let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -40,7 +40,8 @@ impl Reload {
             tracing::warn!("{} can only change when the host starts; the old values stay", keys.join(", "));
         }
         self.log.set(&config.log)?;
-        Ok(settings(&config, self.listening.get().copied().unwrap_or(config.host.listen)))
+        let settings = settings(&config, self.listening.get().copied().unwrap_or(config.host.listen));
+        Ok(Reloaded { settings, at_start: kept })
     }
 
     /// The master key from where the file says by now.
@@ -53,7 +54,7 @@ impl Reload {
     pub async fn by_signal(&self, app: &Arc<App>) {
         let app = app.clone();
         match tokio::task::spawn_blocking(move || app.reload()).await {
-            Ok(Ok(())) => tracing::info!("the configuration was read again"),
+            Ok(Ok(_)) => tracing::info!("the configuration was read again"),
             Ok(Err(reason)) => tracing::error!("the configuration was refused, the old one stays: {reason}"),
             Err(error) => tracing::error!(%error, "the configuration could not be read"),
         }

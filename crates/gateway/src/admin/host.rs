@@ -137,16 +137,24 @@ pub async fn audit_head(State(admin): State<Arc<Admin>>, asker: Asker) -> Result
     Ok(Json(AuditHead { seq: head.seq, hash: head.hash }))
 }
 
+/// A configuration that was read again.
+#[derive(Serialize, ToSchema)]
+pub struct ReloadView {
+    /// Keys that differ from what the host runs with and take effect when it starts again.
+    at_start: Vec<String>,
+}
+
 /// Read the configuration again. One that is wrong is refused with the reason and changes nothing.
 ///
 /// Role: operator.
-#[utoipa::path(post, path = "/reload", tag = "host", operation_id = "reload", responses((status = NO_CONTENT)))]
-pub async fn reload(State(admin): State<Arc<Admin>>, asker: Asker) -> Result<StatusCode, Error> {
+#[utoipa::path(post, path = "/reload", tag = "host", operation_id = "reload",
+    responses((status = OK, body = ReloadView)))]
+pub async fn reload(State(admin): State<Arc<Admin>>, asker: Asker) -> Result<Json<ReloadView>, Error> {
     asker.operator()?;
     let app = admin.app.clone();
     let reloaded = tokio::task::spawn_blocking(move || app.reload()).await.map_err(|error| Error::internal(&error))?;
     match reloaded {
-        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Ok(at_start) => Ok(Json(ReloadView { at_start })),
         Err(reason) => Err(Error::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_configuration", reason)
             .hint("nothing was changed; `bulkhead config check` says more")),
     }
