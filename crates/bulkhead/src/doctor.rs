@@ -1,5 +1,6 @@
 //! `bulkhead doctor`: what this host offers and what each wall would run with.
 
+use crate::config::Config;
 use crate::report::{self, FAULT, REFUSED};
 use ::process::{ProcessSettings, ProcessWall};
 use isolate::{Carrier, IsolateSettings, IsolateWall};
@@ -69,7 +70,8 @@ fn isolate(host: &Report, runtime: &tokio::runtime::Runtime) -> WallFinding {
     let missing: Vec<_> = host.missing_for("isolate").iter().map(|check| check.name.clone()).collect();
     let started = runtime.block_on(async {
         let carrier = Carrier::find().map_err(isolate::WallError::from)?;
-        let settings = IsolateSettings { quick_forks: false, ..IsolateSettings::new(carrier) };
+        // As a host would without a configuration, but for the slow start.
+        let settings = IsolateSettings { quick_forks: false, ..Config::default().isolate(carrier) };
         IsolateWall::start(settings).await.map(|wall| wall.posture())
     });
     let (available, detail) = match started {

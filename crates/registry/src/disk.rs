@@ -63,8 +63,8 @@ impl Disk {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         Err(RegistryError::Quota {
             what: format!(
-                "with this the tenant's deployments and layers, and 1 MiB for each server's log, would take {} MiB of the disk, {} are allowed \
-                 (`disk_bytes`)",
+                "with this the tenant's deployments and layers, and 1 MiB for each server's log, would take {} MiB ({needed} bytes) of the \
+                 disk, {} MiB ({most} bytes) are allowed (`disk_bytes`)",
                 mib(needed),
                 mib(most)
             ),
