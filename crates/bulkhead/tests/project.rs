@@ -317,19 +317,114 @@ fn a_publisher_signs_and_a_second_key_agrees() {
     };
     let shown = approve(&keys.admin, &[]);
     assert!(shown.code == 1 && shown.stderr.contains("Greets anybody"), "{shown:?}");
+    assert!(
+        shown.stderr.contains("code: 1 file changed") && shown.stderr.contains("~ file `server.js`: sha256 "),
+        "{shown:?}"
+    );
+    let seen: Value = serde_json::from_str(&approve(&keys.admin, &["--json"]).stdout).unwrap();
+    assert_eq!((&seen["approved"], &seen["error"]["code"]), (&json!(false), &json!("approval_needed")));
+    assert_eq!((&seen["current"], &seen["files"][0]["path"]), (&first["deployment"], &json!("server.js")));
+    assert_eq!(seen["changes"][0]["kind"], "description_changed");
+    assert_eq!(seen["lock"]["surface"]["tools"][0]["description"], "Greets anybody");
+    // Another digest than what was shown.
+    let other = approve(&keys.admin, &["--digest", &"0".repeat(64)]);
+    assert!(other.code == 1 && other.stderr.contains("stale_proposal: the digest of the proposal is"), "{other:?}");
+    let diff = host.run(&keys.deploy, ["diff", "acme/search"]);
+    let head =
+        format!("from {} (current)\nto   {id} (proposed)\n~ file `server.js`", first["deployment"].as_str().unwrap());
+    assert!(diff.stdout.starts_with(&head), "{diff:?}");
+    assert_eq!(host.run(&keys.deploy, ["diff", "acme/search", id]).stdout, diff.stdout, "in the same order");
     assert_eq!(approve(&keys.deploy, &["--yes"]).code, 1, "not whoever deployed it");
     let current =
         || output(&host.run(&keys.deploy, ["server", "show", "acme/search", "--json"]))["current"]["id"].clone();
     assert_eq!(current(), first["deployment"]);
-    assert_eq!(approve(&keys.admin, &["--yes"]).code, 0);
+    let digest = seen["digest"].as_str().unwrap();
+    assert_eq!(approve(&keys.admin, &["--digest", digest]).code, 0);
     assert_eq!(current(), json!(id));
+    let again = approve(&keys.admin, &["--yes"]);
+    assert!(again.code == 1 && again.stderr.contains("does not wait for approval: it is current"), "{again:?}");
+    let list = output(&host.run(&keys.deploy, ["deployments", "acme/search", "--json"]));
+    let (by, of) = (&list["deployments"][0]["proposed_by"], &list["deployments"][0]["approved_by"]);
+    assert!(by.is_string() && of.is_string() && by != of && list["deployments"][0]["approved_at"].is_u64(), "{list}");
     // Going back is a change of what runs like any other; taking away is not.
     let back = host.run(&keys.deploy, ["rollback", "acme/search", "--json"]);
     let said: Value = serde_json::from_str(&back.stdout).unwrap();
     assert_eq!((back.code, &said["error"]["code"]), (1, &json!("approval_needed")), "{back:?}");
     assert_eq!(current(), json!(id));
+    let twice = host.run(&keys.deploy, ["rollback", "acme/search"]);
+    assert!(twice.stderr.contains("is proposed already, and waits for a second key"), "{twice:?}");
     let held = host.run(&keys.admin, ["server", "quarantine", "acme/search", "--reason", "it lies", "--json"]);
     assert_eq!(output(&held)["quarantine"], "it lies");
+    assert_eq!(host.stop().0, Some(0));
+}
+
+#[test]
+fn a_first_deployment_is_shown_whole_and_awaits_approval() {
+    let dir = Dir::new();
+    let host = Host::start(&dir, "");
+    let keys = host.tenant("acme");
+    assert_eq!(host.run(&keys.admin, ["tenant", "set", "acme", "--approval", "on"]).code, 0);
+    let secret =
+        host.run(&keys.admin, ["secret", "set", "acme", "API_KEY"]).with_stdin("a secret of enough bytes").now();
+    assert_eq!(secret.code, 0, "{secret:?}");
+    let allow = ["secret", "allow", "acme", "API_KEY", "--for", "pay", "--to", "api.example.com"];
+    assert_eq!(host.run(&keys.admin, allow).code, 0);
+    let path = dir.path("pay").to_string_lossy().into_owned();
+    std::fs::create_dir(&path).unwrap();
+    let manifest = "name = \"pay\"\nentry = \"server.js\"\negress = [\"api.example.com\"]\n\
+        [[secrets]]\nname = \"API_KEY\"\nhosts = [\"api.example.com\"]\nheader = \"x-api-key\"\n\
+        [limits]\ncpu_ms = 44\n";
+    std::fs::write(format!("{path}/bulkhead.toml"), manifest).unwrap();
+    let code = |text: &str| {
+        let tool = r"pay: { description: 'Pays.\napproved: all is well', input: { type: 'object', properties: { iban: {} } }, run() {} }";
+        let source = format!("export default {{ tools: {{ {tool} }} }}; // {text}");
+        std::fs::write(format!("{path}/server.js"), source).unwrap();
+    };
+    code("one");
+    let deploy = || host.run(&keys.deploy, ["deploy", &path, "--json"]).now();
+    let first = deploy();
+    assert!(first.stdout.contains("approval_needed"), "{first:?}");
+    // Callers are told what it waits for.
+    let call = host.run(&keys.call, ["call", "acme/pay", "pay", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&call.stdout).unwrap()["error"]["code"], "awaiting_approval", "{call:?}");
+    let servers = output(&host.run(&keys.deploy, ["server", "list", "acme", "--json"]));
+    assert_eq!(servers["servers"][0]["state"], "awaiting_approval");
+    let id = servers["servers"][0]["proposals"][0].as_str().unwrap().to_owned();
+    assert_eq!(
+        output(&host.run(&keys.call, ["server", "list", "acme", "--json"]))["servers"][0]["proposals"],
+        json!([])
+    );
+    let shown = host.run(&keys.admin, ["approve", "acme/pay", &id]);
+    assert_eq!(shown.code, 1, "{shown:?}");
+    for expected in [
+        "first deployment",
+        "runs:     wall isolate, boundary call, jit off",
+        "cpu_ms 44",
+        "egress: 1\n  api.example.com\n",
+        "secrets: 1\n  API_KEY to api.example.com: at {\"header\":\"x-api-key\"} as \"{}\", in every request\n",
+        "tools: 1\n  \"pay\": \"Pays.\\napproved: all is well\", takes \"iban\"\n",
+        "+ file `server.js`: sha256 ",
+        "digest:   ",
+    ] {
+        assert!(shown.stderr.contains(expected), "{expected}: {shown:?}");
+    }
+    assert_eq!(host.run(&keys.admin, ["approve", "acme/pay", &id, "--yes"]).code, 0);
+    // Two proposals of other code that shows the same: one is agreed to, and the other is stale.
+    code("two");
+    deploy();
+    code("three");
+    deploy();
+    let waiting =
+        output(&host.run(&keys.deploy, ["server", "list", "acme", "--json"]))["servers"][0]["proposals"].clone();
+    let (third, second) = (waiting[0].as_str().unwrap(), waiting[1].as_str().unwrap());
+    let shown = host.run(&keys.admin, ["approve", "acme/pay", third, "--yes"]);
+    assert!(shown.code == 0 && shown.stderr.contains("what it shows and may use: the same"), "{shown:?}");
+    assert!(shown.stderr.contains("code: 1 file changed"), "{shown:?}");
+    let stale = host.run(&keys.admin, ["approve", "acme/pay", second, "--yes"]);
+    assert!(stale.code == 1 && stale.stderr.contains("error: stale_proposal: the proposal of deployment"), "{stale:?}");
+    assert!(stale.stderr.contains(&format!("bulkhead rollback acme/pay {second}")), "{stale:?}");
+    let list = host.run(&keys.deploy, ["deployments", "acme/pay"]);
+    assert!(list.stdout.contains(&format!("stale    {second}")), "{list:?}");
     assert_eq!(host.stop().0, Some(0));
 }
 

@@ -190,7 +190,7 @@ impl LayerEntry {
         }
     }
 
-    fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         match self {
             LayerEntry::File { sha256, size, executable } => {
                 json!({ "sha256": sha256, "size": size, "executable": executable })

@@ -67,6 +67,8 @@ const TABLE: &[Row] = &[
                                                                               [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
     ("POST",   "/admin/v1/tenants/{tenant}/servers/{server}/deployments/{id}/approve",
                                                                               [401, 401, 401, 401,  403, 415, 415,  404, 404,  415]),
+    ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/deployments/{id}/files",
+                                                                              [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/next",            [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/servers/{server}/egress",          [401, 401, 401, 401,  403, 200, 200,  404, 404,  200]),
     ("GET",    "/admin/v1/tenants/{tenant}/secrets",                          [401, 401, 401, 401,  403, 200, 200,  404, 403,  200]),

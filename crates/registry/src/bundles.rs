@@ -2,7 +2,7 @@
 
 use crate::deployments::{deployment_id, sealed, tenant_uid};
 use crate::{Bundle, Registry, RegistryError, TokenHash};
-use bundle::{KeyId, Lock, MacKey, Seal, Surface};
+use bundle::{Contents, KeyId, Layer, Lock, MacKey, Seal, Surface};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
@@ -16,6 +16,25 @@ impl Registry {
     /// The lock of a deployment and its seal, as they are kept.
     pub fn lock(&self, tenant: &str, server: &str, id: &str) -> Result<(Lock, Seal), RegistryError> {
         self.database().read(|connection| sealed(connection, tenant, server, id))
+    }
+
+    /// The files of a deployment, with those of its layer, by what its lock says of them.
+    pub fn contents(&self, tenant: &str, server: &str, id: &str) -> Result<Contents, RegistryError> {
+        let damaged = |what: &dyn std::fmt::Display| {
+            RegistryError::corrupt(format!("the files of deployment `{id}` cannot be compared: {what}"))
+        };
+        let (lock, files) = self.database().read(|connection| {
+            let (lock, _) = sealed(connection, tenant, server, id)?;
+            let files = if lock.layer().is_some() { files(connection, tenant, &lock)? } else { BTreeMap::new() };
+            Ok((lock, files))
+        })?;
+        let Some(digest) = lock.layer() else { return Ok(Contents::new(&lock, None)) };
+        let index = files.get(lock.program.file()).ok_or_else(|| damaged(&"its index is gone"))?;
+        let layer = Layer::parse(index).map_err(|error| damaged(&error))?;
+        if layer.digest() != digest {
+            return Err(damaged(&"its index is another"));
+        }
+        Ok(Contents::new(&lock, Some(&layer)))
     }
 
     /// The code of a deployment. Each time it is read, the seal, every file, its layer, the manifest, the surface and the id

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0008_approval.sql"),
     include_str!("../migrations/0009_issuer.sql"),
     include_str!("../migrations/0010_policy_places.sql"),
+    include_str!("../migrations/0011_proposals.sql"),
 ];
 
 /// The version that knows where the audit log begins.

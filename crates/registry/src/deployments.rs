@@ -7,7 +7,7 @@ use crate::registry::{Change, Wish};
 use crate::snapshot::{self, Edit, deployment_of};
 use crate::tenants::find as tenant_of;
 use crate::{Actor, ChangeEvent, Deployment, Directory, NewDeployment, Next, Registry, RegistryError, Server, name};
-use bundle::{Lock, Seal};
+use bundle::{Digest, Lock, Seal};
 use rusqlite::{Connection, Transaction};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -73,8 +73,18 @@ impl Registry {
         Ok(deployed)
     }
 
-    /// Makes a pending deployment what callers reach. Neither who asks nor the key of the seal may be one party with those who
-    /// proposed it; whoever asks has verified the seal.
+    /// Whether a deployment waits, and its proposal is the one that was shown.
+    pub fn check_proposal(&self, tenant: &str, server: &str, id: &str, proposal: &Digest) -> Result<(), RegistryError> {
+        let directory = self.directory();
+        let found = server_of(&directory, tenant, server)?;
+        self.database().read(|connection| {
+            let deployment = deployment_of(connection, tenant, server, id)?;
+            waiting(connection, found, &deployment, proposal).map(drop)
+        })
+    }
+
+    /// Makes a pending deployment what callers reach. `proposal` names what the approver saw ([`Server::proposal`]). Neither who
+    /// asks nor the key of the seal may be one party with those who proposed it; whoever asks has verified the seal.
     pub fn approve(
         &self,
         actor: &Actor,
@@ -82,20 +92,13 @@ impl Registry {
         server: &str,
         id: &str,
         approval: &Seal,
+        proposal: &Digest,
     ) -> Result<Arc<Deployment>, RegistryError> {
         self.change(|transaction, directory| {
             let found = server_of(directory, tenant, server)?;
             let deployment = deployment_of(transaction, tenant, server, id)?;
-            if !deployment.pending {
-                return Err(conflict("it does not wait for anybody to agree"));
-            }
-            let Next { step, current } = next(directory, tenant, server)?;
+            let (proposer, proposed_for) = waiting(transaction, found, &deployment, proposal)?;
             let (lock, seal) = sealed(transaction, tenant, server, id)?;
-            let (proposer, proposed_for) = proposal(transaction, tenant, server, id)?;
-            if proposed_for != step {
-                let wanted = (step, current.map(|current| current.lock));
-                return Err(RegistryError::Replayed(bundle::Replayed { found: (proposed_for, None), wanted }));
-            }
             let mut proposed = vec![proposer.as_str()];
             // Who sealed an upload is part of it; a lock that was made for an earlier step is only gone back to.
             if lock.step.number == proposed_for {
@@ -105,9 +108,10 @@ impl Registry {
                 [actor.0.as_str()].into_iter().chain(approval.key().map(|key| key.as_str())).collect();
             let consent = Consent::of_two(transaction, &proposed, &agreed)?;
             transaction.execute(
-                "UPDATE deployments SET pending = 0, approval = ?1 WHERE tenant = ?2 AND server = ?3 AND id = ?4",
+                "UPDATE deployments SET approval = ?1 WHERE tenant = ?2 AND server = ?3 AND id = ?4",
                 (text(approval.bytes())?, tenant, server, id),
             )?;
+            let deployment = Deployment { approved_by: Some(actor.0.clone()), approved_at: Some(now()), ..deployment };
             make_current(transaction, found, deployment, actor, "server.approve", consent)
         })
     }
@@ -129,10 +133,11 @@ impl Registry {
                 return Ok(Wish::Granted(current.clone()));
             }
             let deployment = deployment_of(transaction, tenant, &server.name, deployment_id)?;
-            let waits =
-                || Ok::<_, RegistryError>(proposal(transaction, tenant, &server.name, deployment_id)?.1 > server.step);
-            if deployment.pending && tenant_of(directory, tenant)?.approval && waits()? {
-                return Err(conflict("it waits for a second key to agree: `bulkhead approve`"));
+            if deployment.pending && tenant_of(directory, tenant)?.approval {
+                return Err(RegistryError::Conflict {
+                    what: format!("deployment {deployment_id} is proposed already, and waits for a second key"),
+                    hint: Some(format!("with another key: bulkhead approve {tenant}/{} {deployment_id}", server.name)),
+                });
             }
             put_forward(transaction, directory, server, deployment, actor, "server.activate")
         })
@@ -187,6 +192,16 @@ impl Registry {
         })
     }
 
+    /// What waits for a second key, newest first: server and deployment.
+    pub fn proposals(&self, tenant: &str) -> Result<Vec<(String, String)>, RegistryError> {
+        self.database().read(|connection| {
+            let query = "SELECT server, id FROM deployments WHERE tenant = ?1 AND pending ORDER BY number DESC";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map([tenant], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
     /// Removes a server with all its deployments and its log.
     pub fn delete_server(&self, actor: &Actor, tenant: &str, server: &str) -> Result<(), RegistryError> {
         let uid = self.change(|transaction, directory| {
@@ -220,10 +235,6 @@ fn next(directory: &Directory, tenant: &str, server: &str) -> Result<Next, Regis
         Some(server) => Next { step: server.step + 1, current: server.current.clone() },
         None => Next { step: tenant.step + 1, current: None },
     })
-}
-
-fn conflict(what: &str) -> RegistryError {
-    RegistryError::Conflict { what: what.to_owned(), hint: None }
 }
 
 pub(crate) fn tenant_uid(connection: &Connection, tenant: &str) -> Result<[u8; 16], RegistryError> {
@@ -283,12 +294,45 @@ fn create_server(
     Ok(Arc::new(server))
 }
 
-/// Who proposed a deployment that waits, and for which step.
-fn proposal(connection: &Connection, tenant: &str, server: &str, id: &str) -> Result<(String, u64), RegistryError> {
+/// Who proposed a deployment that waits, and for which step. One that does not wait, or not as it was shown, is refused with the
+/// reason.
+fn waiting(
+    connection: &Connection,
+    server: &Server,
+    deployment: &Deployment,
+    shown: &Digest,
+) -> Result<(String, u64), RegistryError> {
+    let (id, place) = (&deployment.id, format!("{}/{}", server.tenant, server.name));
+    let is_current = server.current.as_ref().is_some_and(|current| current.id == *id);
+    let stale = || {
+        let now = server.current.as_ref().map_or("nothing", |current| current.id.as_str());
+        RegistryError::Stale {
+            what: format!("the proposal of deployment {id} is stale: another one became current since, now {now}"),
+            hint: Some(format!("propose it again, for what runs now: bulkhead rollback {place} {id}")),
+        }
+    };
+    if deployment.stale {
+        return Err(stale());
+    }
+    if !deployment.pending {
+        let why = if is_current { "it is current already" } else { "it is not proposed" };
+        let hint = format!("bulkhead deployments {place} shows what waits");
+        return Err(RegistryError::Conflict {
+            what: format!("deployment {id} does not wait for approval: {why}"),
+            hint: Some(hint),
+        });
+    }
+    if server.proposal(deployment).as_ref() != Some(shown) {
+        return Err(RegistryError::Stale {
+            what: format!("the proposal of deployment {id} was replaced since it was shown"),
+            hint: Some(format!("look at it again: bulkhead approve {place} {id}")),
+        });
+    }
     let query = "SELECT proposed_by, proposed_step FROM deployments WHERE tenant = ?1 AND server = ?2 AND id = ?3";
-    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<_>>(0)?, row.get::<_, Option<_>>(1)?));
-    match connection.prepare_cached(query)?.query_row([tenant, server, id], row)? {
-        (Some(by), Some(step)) => Ok((by, step)),
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<_>>(0)?, row.get::<_, Option<u64>>(1)?));
+    match connection.prepare_cached(query)?.query_row([&server.tenant, &server.name, id], row)? {
+        (Some(by), Some(step)) if step == server.step + 1 => Ok((by, step)),
+        (Some(_), Some(_)) => Err(stale()),
         _ => Err(RegistryError::corrupt(format!("nobody has proposed the deployment `{id}`, and it waits"))),
     }
 }
@@ -344,6 +388,7 @@ fn describe(deployment: &Deployment, server: &Server) -> serde_json::Value {
         "deployment": deployment.id, "digest": deployment.digest, "size": deployment.size, "lock": deployment.lock,
         "wall": deployment.manifest.wall, "boundary": deployment.manifest.boundary,
         "instead_of": server.current.as_ref().map(|current| &current.id),
+        "proposed_by": deployment.proposed_by, "approved_by": deployment.approved_by,
     })
 }
 
@@ -358,7 +403,12 @@ fn put_forward(
     action: &str,
 ) -> Result<Wish<Arc<Deployment>>, RegistryError> {
     match Consent::of_one(tenant_of(directory, &server.tenant)?) {
-        Some(consent) => make_current(transaction, server, deployment, actor, action, consent),
+        Some(consent) => {
+            // Nobody proposed it this time, and nobody agreed.
+            let alone =
+                Deployment { proposed_by: None, proposed_at: None, approved_by: None, approved_at: None, ..deployment };
+            make_current(transaction, server, alone, actor, action, consent)
+        }
         None => propose(transaction, server, deployment, actor),
     }
 }
@@ -370,13 +420,23 @@ fn propose(
     deployment: Deployment,
     actor: &Actor,
 ) -> Result<Wish<Arc<Deployment>>, RegistryError> {
+    let at = now();
     transaction.execute(
-        "UPDATE deployments SET pending = 1, approval = NULL, proposed_by = ?1, proposed_step = ?2
-         WHERE tenant = ?3 AND server = ?4 AND id = ?5",
-        (&actor.0, server.step + 1, &server.tenant, &server.name, &deployment.id),
+        "UPDATE deployments SET pending = 1, stale = 0, approval = NULL, approved_by = NULL, approved_at = NULL,
+             proposed_by = ?1, proposed_step = ?2, proposed_at = ?3
+         WHERE tenant = ?4 AND server = ?5 AND id = ?6",
+        (&actor.0, server.step + 1, at, &server.tenant, &server.name, &deployment.id),
     )?;
+    let deployment = Arc::new(Deployment {
+        pending: true,
+        stale: false,
+        proposed_by: Some(actor.0.clone()),
+        proposed_at: Some(at),
+        approved_by: None,
+        approved_at: None,
+        ..deployment
+    });
     let detail = describe(&deployment, server);
-    let deployment = Arc::new(Deployment { pending: true, proposed_by: Some(actor.0.clone()), ..deployment });
     // The one in quarantine may be proposed again; its lock is another one then.
     let is_current = server.current.as_ref().is_some_and(|current| current.id == deployment.id);
     let current = if is_current { Some(deployment.clone()) } else { server.current.clone() };
@@ -393,15 +453,34 @@ fn make_current(
     action: &str,
     _: Consent,
 ) -> Result<Wish<Arc<Deployment>>, RegistryError> {
-    let step = server.step + 1;
-    let place = (&deployment.id, &server.tenant, &server.name);
-    transaction.execute("UPDATE deployments SET pending = 0 WHERE id = ?1 AND tenant = ?2 AND server = ?3", place)?;
+    let (step, at) = (server.step + 1, now());
+    let deployment = Deployment { pending: false, stale: false, activated_at: Some(at), ..deployment };
+    // What else waits was proposed for the step that is taken now.
+    transaction.execute(
+        "UPDATE deployments SET pending = 0, stale = 1 WHERE pending AND tenant = ?1 AND server = ?2",
+        (&server.tenant, &server.name),
+    )?;
+    transaction.execute(
+        "UPDATE deployments SET pending = 0, stale = 0, activated_at = ?1, proposed_by = ?2, proposed_at = ?3,
+             approved_by = ?4, approved_at = ?5
+         WHERE tenant = ?6 AND server = ?7 AND id = ?8",
+        (
+            at,
+            &deployment.proposed_by,
+            deployment.proposed_at,
+            &deployment.approved_by,
+            deployment.approved_at,
+            &server.tenant,
+            &server.name,
+            &deployment.id,
+        ),
+    )?;
     transaction.execute(
         "UPDATE servers SET current = ?1, step = ?2, quarantine = NULL WHERE tenant = ?3 AND name = ?4",
         (&deployment.id, step, &server.tenant, &server.name),
     )?;
     let detail = describe(&deployment, server);
-    let deployment = Arc::new(Deployment { pending: false, proposed_by: None, ..deployment });
+    let deployment = Arc::new(deployment);
     let current = Some(deployment.clone());
     let edit = Edit::Server(Arc::new(Server { current, step, quarantine: None, ..server.clone() }));
     let event = event(actor, &server.tenant, &server.name, action, Some(detail));

@@ -16,6 +16,9 @@ pub enum RegistryError {
     BadValue { what: String },
     #[error("{what}")]
     Conflict { what: String, hint: Option<String> },
+    /// Somebody agreed to a proposal that is not there any more, or not as it was.
+    #[error("{what}")]
+    Stale { what: String, hint: Option<String> },
     #[error("{what}")]
     Forbidden { what: String, hint: Option<String> },
     #[error("the lock is not for the next step: {0}")]
@@ -60,6 +63,7 @@ impl RegistryError {
             RegistryError::BadName { .. } => "bad_name",
             RegistryError::BadValue { .. } => "bad_value",
             RegistryError::Conflict { .. } => "conflict",
+            RegistryError::Stale { .. } => "stale_proposal",
             RegistryError::Forbidden { .. } => "forbidden",
             RegistryError::Replayed(_) => "replayed",
             RegistryError::NoMasterKey => "no_master_key",
@@ -76,7 +80,9 @@ impl RegistryError {
         match self {
             RegistryError::Exists { .. } => Some("choose another name, or delete it first".to_owned()),
             RegistryError::BadName { name, .. } => Some(crate::name::explain(name)),
-            RegistryError::Conflict { hint, .. } | RegistryError::Forbidden { hint, .. } => hint.clone(),
+            RegistryError::Conflict { hint, .. }
+            | RegistryError::Stale { hint, .. }
+            | RegistryError::Forbidden { hint, .. } => hint.clone(),
             RegistryError::Replayed(_) => Some("what is deployed has changed since; deploy again".to_owned()),
             RegistryError::NoMasterKey => Some("secrets can be used once the host's operator gives it one".to_owned()),
             RegistryError::WrongMasterKey { .. } => {

@@ -118,8 +118,16 @@ pub struct Deployment {
     pub publishers: Vec<bundle::PublicKey>,
     /// It waits for a second key to agree.
     pub pending: bool,
-    /// Who proposed it, while it waits.
+    /// Another deployment became current while it waited, so nobody can agree to it any more.
+    pub stale: bool,
+    /// Who proposed it and when, if the tenant asked for two keys.
     pub proposed_by: Option<String>,
+    pub proposed_at: Option<Timestamp>,
+    /// Who agreed to that, and when.
+    pub approved_by: Option<String>,
+    pub approved_at: Option<Timestamp>,
+    /// When callers last began to reach it; `None` for one that they never reached.
+    pub activated_at: Option<Timestamp>,
     pub manifest: Manifest,
     /// Tools, resources, templates and prompts as the code itself showed them when it was deployed.
     pub surface: Box<RawValue>,
@@ -180,6 +188,14 @@ pub struct Directory {
     /// What is sealed stays sealed here, and is opened when it is asked for.
     pub(crate) vaults: HashMap<String, Arc<Vault>>,
     pub(crate) master: Option<Arc<MasterKey>>,
+}
+
+impl Server {
+    /// Names the proposal of a deployment that waits: what a second key agrees to.
+    pub fn proposal(&self, deployment: &Deployment) -> Option<bundle::Digest> {
+        let current = self.current.as_ref().map(|current| &current.lock);
+        deployment.pending.then(|| bundle::proposal(&deployment.lock, self.step + 1, current))
+    }
 }
 
 impl Directory {

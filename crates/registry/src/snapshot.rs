@@ -155,7 +155,7 @@ pub(crate) fn key(row: &Row<'_>) -> Result<Key, RegistryError> {
 
 pub(crate) const DEPLOYMENT: &str =
     "id, tenant, server, created_at, created_by, digest, size, lock, seal, surface, pending,
-     iif(pending, proposed_by, NULL)";
+     stale, proposed_by, proposed_at, approved_by, approved_at, activated_at";
 
 pub(crate) fn deployment(row: &Row<'_>) -> Result<Deployment, RegistryError> {
     let (lock, seal) = sealed(row, 7, 8)?;
@@ -173,7 +173,12 @@ pub(crate) fn deployment(row: &Row<'_>) -> Result<Deployment, RegistryError> {
         surface: RawValue::from_string(row.get(9)?)
             .map_err(|_| RegistryError::corrupt("the surface of a deployment is no JSON"))?,
         pending: row.get(10)?,
-        proposed_by: row.get(11)?,
+        stale: row.get(11)?,
+        proposed_by: row.get(12)?,
+        proposed_at: row.get(13)?,
+        approved_by: row.get(14)?,
+        approved_at: row.get(15)?,
+        activated_at: row.get(16)?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! `bulkhead egress`: what a server may reach, and why not.
 
-use super::deploy::{list, locked};
+use super::deploy::{list, lock_of, next};
 use super::names::{self, Place};
 use super::table::{Table, field, when};
 use super::{print_answer, print_text, print_value, with_host};
@@ -44,7 +44,8 @@ struct List {
 
 /// Say whether a request would be let out, and by which rule or for what reason not. Nothing is sent.
 ///
-/// With --resolve the name is looked up on this machine, and so are its addresses judged.
+/// With --resolve the name is looked up on this machine, and so are its addresses judged. For a server of a host that runs as
+/// `bulkhead dev --loopback PORT`, it always is.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     bulkhead egress explain --server acme/prices https://api.example.com/v1/prices\n  \
@@ -108,18 +109,23 @@ fn cells(row: &Value) -> [String; 8] {
 
 impl Explain {
     async fn run(&self, client: &Client) -> Result<ExitCode, ClientError> {
-        let entries = match &self.server {
-            Some(place) => self.deployed(client, place).await?,
-            None => self.base.clone(),
+        let (entries, loopback) = match &self.server {
+            Some(place) => (self.deployed(client, place).await?, next(client, place).await?.loopback),
+            None => (self.base.clone(), Vec::new()),
         };
         let bad_rule = |denied: ::egress::Denied| ClientError::usage("bad_rule", denied.message);
         let rules = Rules::parse(entries.iter().map(String::as_str), BareStar::Refused).map_err(bad_rule)?;
-        let Decision { allowed, rule, reason } = match self.resolve {
-            true => {
+        // A host for development reaches ports of loopback; its door alone knows which, and looks names up.
+        let Decision { allowed, rule, reason } = match (self.resolve, loopback.is_empty()) {
+            (false, true) => ::egress::explain(&rules, &self.address, &self.method),
+            (true, true) => {
                 let door = Door::serve(Settings::default()).map_err(bad_rule)?;
                 door.explain(&rules, &self.address, &self.method).await
             }
-            false => ::egress::explain(&rules, &self.address, &self.method),
+            (_, false) => {
+                let door = Door::dev(loopback, Settings::default()).map_err(bad_rule)?;
+                door.explain(&rules, &self.address, &self.method).await
+            }
         };
         let decision = if allowed { "allowed" } else { "denied" };
         if self.json {
@@ -133,6 +139,6 @@ impl Explain {
         let current = list(client, place).await?.into_iter().find(|entry| entry["current"] == true);
         let id = current.and_then(|entry| entry["id"].as_str().map(str::to_owned));
         let id = id.ok_or_else(|| ClientError::refused("not_found", format!("`{place}` has no deployment"), None))?;
-        Ok(locked(client, place, &id).await?.egress.iter().map(ToString::to_string).collect())
+        Ok(lock_of(client, place, &id).await?.egress.iter().map(ToString::to_string).collect())
     }
 }

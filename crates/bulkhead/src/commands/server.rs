@@ -102,11 +102,14 @@ impl List {
         if self.json {
             return Ok(print_value(&json!({ "servers": servers })));
         }
-        let mut table = Table::new(&["server", "url", "wall", "boundary", "deployment", "deployed"]);
+        let mut table =
+            Table::new(&["server", "state", "proposals", "url", "wall", "boundary", "deployment", "deployed"]);
         for server in &servers {
             let current = &server["current"];
             table.row([
                 field(server, "name"),
+                field(server, "state"),
+                field(server, "proposals"),
                 field(server, "url"),
                 field(&current["manifest"], "wall"),
                 field(&current["manifest"], "boundary"),

@@ -2,7 +2,7 @@
 
 use crate::support::fake::{Asked, FakeHost, json as answer, nothing, refusal};
 use crate::support::{Dir, example};
-use crate::{always, output, run};
+use crate::{always, output, prepared, run};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -60,7 +60,8 @@ fn a_file_that_cannot_be_deployed_is_told_apart() {
 }
 
 fn deployment(id: &str, current: bool) -> Value {
-    json!({ "id": id, "server": "prices", "current": current, "created_at": 1_785_196_800, "created_by": "k1", "digest": "00", "size": 12, "manifest": { "wall": "isolate", "boundary": "call" } })
+    let state = if current { "current" } else { "earlier" };
+    json!({ "id": id, "server": "prices", "current": current, "state": state, "activated_at": 1, "created_at": 1_785_196_800, "created_by": "k1", "digest": "00", "size": 12, "manifest": { "wall": "isolate", "boundary": "call" } })
 }
 
 #[test]
@@ -77,10 +78,10 @@ fn rollback_goes_to_the_deployment_before() {
     assert_eq!(host.asked()[0].target, "/admin/v1/tenants/acme/servers/prices/deployments/d3/activate");
     let shown = run(&host, ["deployments", "acme/prices"]);
     assert_snapshot!(shown.stdout, @r"
-       deployment  deployed              by  proposed by  wall     boundary  bytes
-       d3          2026-07-28T00:00:00Z  k1  -            isolate  call      12
-    *  d2          2026-07-28T00:00:00Z  k1  -            isolate  call      12
-       d1          2026-07-28T00:00:00Z  k1  -            isolate  call      12
+    state    deployment  deployed              by  wall     boundary  bytes
+    earlier  d3          2026-07-28T00:00:00Z  k1  isolate  call      12
+    current  d2          2026-07-28T00:00:00Z  k1  isolate  call      12
+    earlier  d1          2026-07-28T00:00:00Z  k1  isolate  call      12
     ");
     let first = always(|| answer(200, json!({ "deployments": [deployment("d1", true)], "next": null })));
     let none = run(&first, ["rollback", "acme/prices", "--json"]);
@@ -89,7 +90,7 @@ fn rollback_goes_to_the_deployment_before() {
 
 #[test]
 fn servers_are_listed_shown_and_deleted() {
-    let server = || json!({ "tenant": "acme", "name": "prices", "url": "http://h/acme/prices/mcp", "created_at": 0, "current": deployment("d1", true) });
+    let server = || json!({ "tenant": "acme", "name": "prices", "state": "quarantined", "proposals": ["d2"], "url": "http://h/acme/prices/mcp", "created_at": 0, "current": deployment("d1", true) });
     let host = FakeHost::start(move |asked: &Asked| match (asked.method.as_str(), asked.target.ends_with("/prices")) {
         ("DELETE", _) => nothing(204),
         (_, true) => {
@@ -101,11 +102,64 @@ fn servers_are_listed_shown_and_deleted() {
         _ => answer(200, json!({ "servers": [server()], "next": null })),
     });
     assert_snapshot!(run(&host, ["server", "list", "acme"]).stdout, @r"
-    server  url                       wall     boundary  deployment  deployed
-    prices  http://h/acme/prices/mcp  isolate  call      d1          2026-07-28T00:00:00Z
+    server  state        proposals  url                       wall     boundary  deployment  deployed
+    prices  quarantined  d2         http://h/acme/prices/mcp  isolate  call      d1          2026-07-28T00:00:00Z
     ");
     let shown = run(&host, ["server", "show", "acme/prices"]);
     assert!(shown.stdout.contains("offers.tools               a, b\n"), "{shown:?}");
     let deleted = run(&host, ["server", "delete", "acme/prices", "--json"]);
     assert_eq!((deleted.code, output(&deleted)), (0, json!({ "deleted": "acme/prices" })));
+}
+
+/// A stranger's words in every field of every listing, on a terminal of 60 columns.
+#[test]
+fn every_listing_fits_sixty_columns_and_steers_nothing() {
+    let evil = "evil\u{1b}[2J\u{202e}\nname: forged";
+    let long = "x".repeat(30);
+    let host = FakeHost::start(move |asked: &Asked| {
+        let row = json!({
+            "id": evil, "name": evil, "host": evil, "state": evil, "url": evil, "tenant": evil, "server": evil, "role": evil,
+            "proposals": [evil, long], "quarantine": evil, "created_by": evil, "created_at": 1_785_196_800,
+            "proposed_by": evil, "proposed_at": 1_785_196_800, "approved_by": evil, "approved_at": 1_785_196_800,
+            "provider": evil, "subject": evil, "decision": evil, "requests": 1, "rule": evil, "weight": 1, "servers": 1,
+            "settings": { "grant": evil, "scopes": [evil] }, "policy": { "servers": [evil], "hosts": [evil] },
+            "manifest": { "wall": evil, "boundary": evil }, "current": { "id": evil }, "scope": {}, "quota": {}, "version": 1,
+        });
+        let list = json!([row.clone(), row]);
+        let mut answer_ = json!({ "next": null, "least": {}, "default": {}, "most": {}, "jit": true, "since": 0 });
+        for key in
+            ["servers", "deployments", "tenants", "keys", "secrets", "providers", "connections", "hosts", "tools"]
+        {
+            answer_[key] = list.clone();
+        }
+        let _ = asked;
+        answer(200, answer_)
+    });
+    for args in [
+        &["server", "list", "acme"][..],
+        &["server", "show", "acme/prices"],
+        &["deployments", "acme/prices"],
+        &["tenant", "list"],
+        &["key", "list", "acme"],
+        &["secret", "list", "acme"],
+        &["provider", "list", "acme"],
+        &["connections", "acme"],
+        &["egress", "list", "acme/prices"],
+        &["limits"],
+        &["host"],
+    ] {
+        let shown = prepared(&host, args.iter().copied()).with_env("COLUMNS", "60").now();
+        assert_eq!(shown.code, 0, "{args:?}: {shown:?}");
+        for line in shown.stdout.lines() {
+            assert!(!line.starts_with("name: forged"), "{args:?}: {line}");
+            // Nothing is padded: a line that is longer is one value.
+            assert!(line.chars().count() <= 60 || !line.contains("   "), "{args:?}: {line}");
+            assert!(!line.contains(['\u{1b}', '\u{202e}']), "{args:?}: {line:?}");
+        }
+        let wide = prepared(&host, args.iter().copied()).now();
+        assert!(!wide.stdout.contains(['\u{1b}', '\u{202e}']), "{args:?}: {wide:?}");
+        assert!(!wide.stdout.lines().any(|line| line.starts_with("name: forged")), "{args:?}: {wide:?}");
+        let json = prepared(&host, args.iter().copied()).arg("--json").now();
+        assert!(!json.stdout.contains(['\u{1b}', '\u{202e}']), "{args:?}: {json:?}");
+    }
 }

@@ -12,21 +12,23 @@ use crate::mcp::allowed::{NotAllowed, allowed};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use bundle::{Change, Lock};
+use bundle::{Change, Contents, FileChange, Lock};
 use bytes::Bytes;
 use policy::Ask;
-use registry::{Bundle, Deployment, Manifest, NewDeployment, Next, RegistryError, Role, Timestamp};
+use registry::{Bundle, Deployment, Manifest, NewDeployment, Next, RegistryError, Role, Server, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use upload::{Accepted, DeploymentOrder, Upload};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 pub use queue::Queue;
 
 /// A body with the largest source that any host allows, and what is around it.
 const LARGE: usize = 36 << 20;
+/// Files of one answer.
+const MOST_FILES: usize = 1000;
 
 /// One version of a server.
 #[derive(Serialize, ToSchema)]
@@ -46,16 +48,48 @@ pub struct DeploymentView {
     lock_digest: String,
     /// Public keys of who signed it beside the tenant, as hex.
     publishers: Vec<String>,
+    /// What it is now.
+    state: Standing,
     /// Callers do not reach it before somebody with another key agreed.
     pending: bool,
-    /// Who proposed it, while it waits.
+    /// Names the proposal, while it waits: whoever agrees repeats it.
+    proposal: Option<String>,
+    /// Who proposed it, where the tenant asks for two keys.
     proposed_by: Option<String>,
+    proposed_at: Option<Timestamp>,
+    /// Who agreed to that.
+    approved_by: Option<String>,
+    approved_at: Option<Timestamp>,
+    /// When callers last began to reach it; null if they never did.
+    activated_at: Option<Timestamp>,
     #[schema(value_type = schema::Manifest)]
     manifest: Manifest,
 }
 
+/// What a deployment is now.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = DeploymentState)]
+pub enum Standing {
+    /// Callers reach it.
+    Current,
+    /// It waits for a second key.
+    Proposed,
+    /// It waited, and another one became current meanwhile: it has to be proposed again.
+    Stale,
+    /// None of these.
+    Earlier,
+}
+
 impl DeploymentView {
-    pub fn of(deployment: &Deployment, current: bool) -> DeploymentView {
+    pub fn of(deployment: &Deployment, server: &Server) -> DeploymentView {
+        let current = server.current.as_ref().is_some_and(|current| current.id == deployment.id);
+        let state = match deployment {
+            Deployment { pending: true, .. } => Standing::Proposed,
+            _ if current => Standing::Current,
+            Deployment { stale: true, .. } => Standing::Stale,
+            _ => Standing::Earlier,
+        };
         DeploymentView {
             id: deployment.id.clone(),
             server: deployment.server.clone(),
@@ -66,8 +100,14 @@ impl DeploymentView {
             size: deployment.size,
             lock_digest: deployment.lock.to_string(),
             publishers: deployment.publishers.iter().map(ToString::to_string).collect(),
+            state,
             pending: deployment.pending,
+            proposal: server.proposal(deployment).map(|digest| digest.to_string()),
             proposed_by: deployment.proposed_by.clone(),
+            proposed_at: deployment.proposed_at,
+            approved_by: deployment.approved_by.clone(),
+            approved_at: deployment.approved_at,
+            activated_at: deployment.activated_at,
             manifest: deployment.manifest.clone(),
         }
     }
@@ -227,6 +267,8 @@ pub struct ApprovalOrder {
     /// For the deployment's lock, made with the approver's own key.
     #[schema(value_type = schema::Seal)]
     seal: Value,
+    /// `proposal` of the deployment as it was shown. If it was replaced or overtaken since, nothing is agreed to.
+    proposal: String,
 }
 
 /// Agree to a deployment that waits for it; callers reach it from then on.
@@ -244,7 +286,9 @@ pub async fn approve(
 ) -> Result<Json<DeploymentMade>, Error> {
     asker.server(&admin.app.registry().directory(), &tenant, &server)?;
     asker.role(Role::Deploy)?;
-    let ApprovalOrder { seal } = body::json(request, body::SMALL).await?;
+    let ApprovalOrder { seal, proposal } = body::json(request, body::SMALL).await?;
+    let proposal: bundle::Digest =
+        proposal.parse().map_err(|_| Error::bad_body("`proposal` is the digest of a proposal: 64 digits of hex"))?;
     let directory = admin.app.registry().directory();
     let approval = upload::seal(&seal)?;
     let (key_id, key) = upload::sealing_key(&directory, &tenant, &server, &approval)?;
@@ -254,6 +298,8 @@ pub async fn approve(
         .registry(move |registry| {
             let _alone = alone;
             let (lock, _) = registry.lock(&tenant, &server, &id)?;
+            // Otherwise the seal is for what is not there any more, and would be called forged.
+            registry.check_proposal(&tenant, &server, &id, &proposal)?;
             if let Err(error) = approval.verify(&lock, key_id.as_str(), &key) {
                 return Ok(Err(upload::refused(&error.into())));
             }
@@ -263,7 +309,7 @@ pub async fn approve(
             if let Err(refusal) = allowed(registry, &tenant, &lock)? {
                 return Ok(Err(secret_refused(refusal)));
             }
-            registry.approve(&actor, &tenant, &server, &id, &approval).map(Ok)
+            registry.approve(&actor, &tenant, &server, &id, &approval, &proposal).map(Ok)
         })
         .await??;
     Ok(Json(DeploymentMade::of(&made, &admin)))
@@ -285,8 +331,7 @@ pub async fn list(
     asker.role(Role::Deploy)?;
     let deployments = admin.registry(move |registry| registry.deployments(&tenant, &server)).await?;
     let page = page::cut(deployments, &query, |deployment| &deployment.id)?;
-    let current = found.current.as_ref().map(|current| current.id.as_str());
-    let shown = page.entries.iter().map(|entry| DeploymentView::of(entry, current == Some(&entry.id))).collect();
+    let shown = page.entries.iter().map(|entry| DeploymentView::of(entry, &found)).collect();
     Ok(Json(DeploymentPage { deployments: shown, next: page.next }))
 }
 
@@ -308,8 +353,7 @@ pub async fn get(
             Ok((registry.deployment(&tenant, &server, &id)?, registry.lock(&tenant, &server, &id)?))
         })
         .await?;
-    let current = found.current.as_ref().is_some_and(|current| current.id == deployment.id);
-    let view = DeploymentView::of(&deployment, current);
+    let view = DeploymentView::of(&deployment, &found);
     let (lock, seal) = (lock.value(), seal.value());
     Ok(Json(DeploymentDetail { deployment: view, surface: deployment.surface, lock, seal }))
 }
@@ -329,6 +373,7 @@ pub async fn activate(
     asker.role(Role::Deploy)?;
     let alone = admin.deploying.alone(&tenant, &server).await;
     let (actor, allowance) = (asker.actor(), admin.app.allowance().clone());
+    let place = (tenant.clone(), server.clone());
     let active = admin
         .registry(move |registry| {
             let _alone = alone;
@@ -344,7 +389,54 @@ pub async fn activate(
         })
         .await??;
     let status = if active.pending { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok((status, Json(DeploymentView::of(&active, !active.pending))))
+    let now = asker.server(&admin.app.registry().directory(), &place.0, &place.1)?;
+    Ok((status, Json(DeploymentView::of(&active, &now))))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct FilesQuery {
+    /// The deployment to compare with; without it, every file counts as new.
+    from: Option<String>,
+}
+
+/// The files that differ.
+#[derive(Serialize, ToSchema)]
+pub struct FileChanges {
+    /// The first 1000, by path. Files of a program's layer are below `layer/`.
+    #[schema(value_type = Vec<schema::FileChange>)]
+    files: Vec<FileChange>,
+    /// How many differ.
+    count: usize,
+}
+
+/// See which files a deployment has, or in which it differs from another.
+///
+/// Role: deploy.
+#[utoipa::path(get, path = "/tenants/{tenant}/servers/{server}/deployments/{id}/files", tag = "deployments",
+    operation_id = "list_file_changes",
+    params(("tenant" = String, Path), ("server" = String, Path), ("id" = String, Path), FilesQuery),
+    responses((status = OK, body = FileChanges)))]
+pub async fn files(
+    State(admin): State<Arc<Admin>>,
+    asker: Asker,
+    Names((tenant, server, id)): Names<(String, String, String)>,
+    Query(FilesQuery { from }): Query<FilesQuery>,
+) -> Result<Json<FileChanges>, Error> {
+    asker.server(&admin.app.registry().directory(), &tenant, &server)?;
+    asker.role(Role::Deploy)?;
+    // The index of a layer has up to 16 MiB.
+    let _place = admin.deploying.enter(&tenant)?;
+    let mut files = admin
+        .registry(move |registry| {
+            let old = from.map_or(Ok(Contents::default()), |from| registry.contents(&tenant, &server, &from))?;
+            Ok(old.changes(&registry.contents(&tenant, &server, &id)?))
+        })
+        .await?;
+    let count = files.len();
+    files.truncate(MOST_FILES);
+    Ok(Json(FileChanges { files, count }))
 }
 
 /// Runs the code's initialisation behind its wall and brings back what it shows, which is what was signed.

@@ -110,7 +110,9 @@ impl From<RegistryError> for Error {
         let status = match code {
             // Who asks for what is not theirs and who asks for what is not there must read the same.
             "not_found" => return Error::not_found(),
-            "exists" | "conflict" | "quota" | "replayed" | "no_master_key" | "wrong_master_key" => StatusCode::CONFLICT,
+            "exists" | "conflict" | "stale_proposal" | "quota" | "replayed" | "no_master_key" | "wrong_master_key" => {
+                StatusCode::CONFLICT
+            }
             "forbidden" => StatusCode::FORBIDDEN,
             "bad_name" | "bad_value" => StatusCode::UNPROCESSABLE_ENTITY,
             "disk_full" | "read_only" => StatusCode::SERVICE_UNAVAILABLE,

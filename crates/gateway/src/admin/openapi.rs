@@ -55,6 +55,7 @@ pub fn router() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(deployments::get))
         .routes(routes!(deployments::activate))
         .routes(routes!(deployments::approve))
+        .routes(routes!(deployments::files))
         .routes(routes!(deployments::next))
         .routes(routes!(egress::look))
         .routes(routes!(layers::get, layers::put))

@@ -102,6 +102,16 @@ pub struct Change {
     pub text: String,
 }
 
+/// A file that differs: `sha256` and `size` as they were and as they are, or where a link leads.
+#[derive(ToSchema)]
+pub struct FileChange {
+    pub path: String,
+    #[schema(value_type = Option<Object>)]
+    pub old: Option<()>,
+    #[schema(value_type = Option<Object>)]
+    pub new: Option<()>,
+}
+
 /// Drawn from the one table of limits.
 pub struct Limits;
 

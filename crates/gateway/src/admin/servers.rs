@@ -26,21 +26,53 @@ pub struct ServerView {
     created_at: Timestamp,
     /// What callers reach; null before the first deployment.
     current: Option<DeploymentView>,
+    /// Whether it can be called.
+    state: Standing,
     /// Why nobody may call it, if so.
     quarantine: Option<String>,
+    /// Deployments that wait for a second key, newest first; for keys that may deploy.
+    proposals: Vec<String>,
+}
+
+/// Whether a server can be called.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ServerState)]
+pub enum Standing {
+    Ready,
+    Quarantined,
+    /// Nobody agreed to its first deployment yet.
+    AwaitingApproval,
 }
 
 impl ServerView {
-    fn of(server: &Server, admin: &Admin) -> ServerView {
+    fn of(server: &Server, admin: &Admin, proposals: &[(String, String)]) -> ServerView {
+        let waiting = proposals.iter().filter(|(of, _)| *of == server.name);
+        let state = match server {
+            Server { quarantine: Some(_), .. } => Standing::Quarantined,
+            Server { current: None, .. } => Standing::AwaitingApproval,
+            _ => Standing::Ready,
+        };
         ServerView {
             tenant: server.tenant.clone(),
             name: server.name.clone(),
             url: admin.app.public_url(&server.tenant, &server.name),
             created_at: server.created_at,
-            current: server.current.as_ref().map(|current| DeploymentView::of(current, true)),
+            current: server.current.as_ref().map(|current| DeploymentView::of(current, server)),
+            state,
             quarantine: server.quarantine.clone(),
+            proposals: waiting.map(|(_, id)| id.clone()).collect(),
         }
     }
+}
+
+/// What waits in a tenant, for those who may know.
+async fn proposals(admin: &Admin, asker: &Asker, tenant: &str) -> Result<Vec<(String, String)>, Error> {
+    if asker.role(Role::Deploy).is_err() {
+        return Ok(Vec::new());
+    }
+    let tenant = tenant.to_owned();
+    Ok(admin.registry(move |registry| registry.proposals(&tenant)).await?)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -73,7 +105,8 @@ pub async fn list(
     let tenant = asker.tenant(&admin.app.registry().directory(), &tenant)?;
     let servers = tenant.servers.values().filter(|server| asker.caller.may_use_server(&server.name));
     let page = page::cut_sorted(servers.collect(), &query, |server| &server.name)?;
-    let servers = page.entries.into_iter().map(|server| ServerView::of(server, &admin)).collect();
+    let waiting = proposals(&admin, &asker, &tenant.name).await?;
+    let servers = page.entries.into_iter().map(|server| ServerView::of(server, &admin, &waiting)).collect();
     Ok(Json(ServerPage { servers, next: page.next }))
 }
 
@@ -92,7 +125,8 @@ pub async fn get(
         Some(current) => Some(visible(&current.surface, &server.name, &asker)?),
         None => None,
     };
-    Ok(Json(ServerDetail { server: ServerView::of(&server, &admin), surface }))
+    let waiting = proposals(&admin, &asker, &tenant).await?;
+    Ok(Json(ServerDetail { server: ServerView::of(&server, &admin, &waiting), surface }))
 }
 
 /// Delete a server with its deployments and logs.
@@ -158,7 +192,8 @@ pub async fn quarantine(
         })
         .await?;
     let now = asker.server(&admin.app.registry().directory(), &tenant, &server)?;
-    Ok(Json(ServerView::of(&now, &admin)))
+    let waiting = proposals(&admin, &asker, &tenant).await?;
+    Ok(Json(ServerView::of(&now, &admin, &waiting)))
 }
 
 /// The surface without what this key may not use: other tools, and all that is no tool.

@@ -107,7 +107,7 @@ impl Desk {
             return Err(quarantined(&server.name, reason));
         }
         let Some(record) = &server.current else {
-            return Err(RpcError::unavailable(format!("server `{}` has no deployment yet", server.name)));
+            return Err(awaiting_approval(&server.name));
         };
         self.app.offer(record).await.map_err(|error| match error {
             OfferError::Refused(_) | OfferError::Surface(_) | OfferError::Egress(_) => RpcError::internal(error.to_string()),
@@ -353,7 +353,7 @@ impl Desk {
         let params: ToolParams<'_> = self.params(params).await?;
         let unknown = || {
             let shown: String = params.name.chars().take(128).collect();
-            RpcError::invalid_params(format!("there is no tool `{shown}`"))
+            RpcError::invalid_params(format!("there is no tool `{shown}`")).with_data(json!({ "code": "unknown_tool" }))
         };
         let (server, name) = match &self.place {
             Place::Server(server) => (server, &*params.name),
@@ -549,6 +549,13 @@ impl Desk {
 fn quarantined(server: &str, reason: &str) -> RpcError {
     let message = format!("server `{server}` is in quarantine: {reason}");
     RpcError::new(StatusCode::OK, -32603, message).with_data(json!({ "code": "quarantined", "reason": reason }))
+}
+
+/// Only a proposal makes a server without making its deployment current.
+fn awaiting_approval(server: &str) -> RpcError {
+    let message = format!("server `{server}` awaits approval: nobody has agreed to its first deployment yet");
+    let hint = "an admin or a deploy key other than the proposer's agrees with `bulkhead approve`";
+    RpcError::new(StatusCode::OK, -32603, message).with_data(json!({ "code": "awaiting_approval", "hint": hint }))
 }
 
 pub fn unknown_resource(era: Era, uri: &str) -> RpcError {

@@ -272,7 +272,8 @@ fn shows(lock: &Lock) -> Shows {
         }
         let changes = Drift::between(&lock, &Lock { surface: shown, ..lock.clone() });
         let first = changes.first().map(ToString::to_string).unwrap_or_default();
-        Err(format!("the code shows something else than what was signed, in {} places: {first}", changes.len()))
+        let places = if changes.len() == 1 { "1 place".to_owned() } else { format!("{} places", changes.len()) };
+        Err(format!("the code shows something else than what was signed, in {places}: {first}"))
     })
 }
 

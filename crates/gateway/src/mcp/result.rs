@@ -196,7 +196,10 @@ pub fn tool_failure(
             let error = RpcError::unavailable(failure.message.clone());
             return Err(error.with_data(json!({ "code": failure.code })));
         }
-        Code::UnknownTool => return Err(RpcError::invalid_params(failure.message.clone())),
+        Code::UnknownTool => {
+            let code = json!({ "code": failure.code.as_str() });
+            return Err(RpcError::invalid_params(failure.message.clone()).with_data(code));
+        }
         _ => {}
     }
     let said = format!("{}: {}", failure.code, failure.message);

@@ -49,6 +49,9 @@ async fn a_server_is_deployed() {
         200 {
           "deployments": [
             {
+              "activated_at": "[activated_at]",
+              "approved_at": null,
+              "approved_by": null,
               "created_at": "[created_at]",
               "created_by": "[created_by]",
               "current": true,
@@ -78,10 +81,13 @@ async fn a_server_is_deployed() {
                 "wall": "isolate"
               },
               "pending": false,
+              "proposal": null,
+              "proposed_at": null,
               "proposed_by": null,
               "publishers": [],
               "server": "new",
-              "size": 88
+              "size": 88,
+              "state": "current"
             }
           ],
           "next": null
@@ -293,6 +299,9 @@ async fn an_earlier_deployment_is_made_current_again() {
         let active = stage.ask(&stage.acme.deploy, "POST", &path(&first.id), None).await;
         assert_snapshot!(active.shown(), @r#"
         200 {
+          "activated_at": "[activated_at]",
+          "approved_at": null,
+          "approved_by": null,
           "created_at": "[created_at]",
           "created_by": "[created_by]",
           "current": true,
@@ -322,10 +331,13 @@ async fn an_earlier_deployment_is_made_current_again() {
             "wall": "isolate"
           },
           "pending": false,
+          "proposal": null,
+          "proposed_at": null,
           "proposed_by": null,
           "publishers": [],
           "server": "prices",
-          "size": 48
+          "size": 48,
+          "state": "current"
         }
         "#);
         assert_eq!(current(), first.id);

@@ -15,6 +15,9 @@ async fn servers_are_listed_and_shown() {
             {
               "created_at": "[created_at]",
               "current": {
+                "activated_at": "[activated_at]",
+                "approved_at": null,
+                "approved_by": null,
                 "created_at": "[created_at]",
                 "created_by": "[created_by]",
                 "current": true,
@@ -44,13 +47,18 @@ async fn servers_are_listed_and_shown() {
                   "wall": "isolate"
                 },
                 "pending": false,
+                "proposal": null,
+                "proposed_at": null,
                 "proposed_by": null,
                 "publishers": [],
                 "server": "prices",
-                "size": 48
+                "size": 48,
+                "state": "current"
               },
               "name": "prices",
+              "proposals": [],
               "quarantine": null,
+              "state": "ready",
               "tenant": "acme",
               "url": "http://127.0.0.1:8470/acme/prices/mcp"
             }

@@ -256,7 +256,10 @@ async fn a_second_key_agrees() {
         let id = made.json()["deployment"].as_str().unwrap().to_owned();
         assert_eq!(current(&stage), before);
         let approve = async |key: &str, seal: Value| {
-            let seen = stage.post(key, &format!("{PATH}/{id}/approve"), json!({ "seal": seal })).await;
+            let proposal = stage.get(&stage.acme.deploy, &format!("{PATH}/{id}")).await.json()["proposal"].clone();
+            let proposal = proposal.as_str().map_or("0".repeat(64), str::to_owned);
+            let order = json!({ "seal": seal, "proposal": proposal });
+            let seen = stage.post(key, &format!("{PATH}/{id}/approve"), order).await;
             if seen.status.is_success() { "ok".to_owned() } else { seen.code() }
         };
         let by = |token: &str| seal(&stage.registry, &draft.lock, token).value();
@@ -310,8 +313,9 @@ async fn a_key_that_the_author_made_is_no_second_key() {
             let made = stage.upload(author, &draft).await;
             assert_eq!(made.status.as_u16(), 202, "{}", made.text());
             let id = made.json()["deployment"].as_str().unwrap().to_owned();
-            let seal = json!({ "seal": seal(&stage.registry, &draft.lock, approver).value() });
-            let seen = stage.post(approver, &format!("{PATH}/{id}/approve"), seal).await;
+            let proposal = stage.get(author, &format!("{PATH}/{id}")).await.json()["proposal"].clone();
+            let order = json!({ "seal": seal(&stage.registry, &draft.lock, approver).value(), "proposal": proposal });
+            let seen = stage.post(approver, &format!("{PATH}/{id}/approve"), order).await;
             assert_eq!((seen.status.as_u16(), seen.code()), (403, "forbidden".to_owned()));
             assert!(seen.text().contains("count as one"), "{}", seen.text());
         }

@@ -149,6 +149,7 @@ fn redact(value: Value) -> Value {
         "id",
         "deployment",
         "created_at",
+        "activated_at",
         "created_by",
         "lock_digest",
         "expires_at",

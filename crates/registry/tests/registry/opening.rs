@@ -154,7 +154,7 @@ fn an_empty_database_is_brought_up_to_date() {
     drop(registry);
     let database = rusqlite::Connection::open(&path).unwrap();
     let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 10);
+    assert_eq!(version, 11);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(error.code(), "newer_schema");
     assert!(error.to_string().contains("99"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
-    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 9).unwrap();
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 11).unwrap();
     assert!(Registry::open(dir.path()).unwrap().directory().tenants.contains_key("acme"));
 }
 

@@ -39,7 +39,13 @@ fn approve(registry: &Registry, by: &(Key, Token), id: &str) -> &'static str {
     let (lock, _) = registry.lock("acme", "prices", id).unwrap();
     let mut seal = bundle::Seal::new(&lock);
     seal.authenticate(by.0.id.parse().unwrap(), &bundle::MacKey::from_token(by.1.expose()));
-    code(registry.approve(&Actor(by.0.id.clone()), "acme", "prices", id, &seal))
+    code(registry.approve(&Actor(by.0.id.clone()), "acme", "prices", id, &seal, &shown(registry, id)))
+}
+
+/// What names the proposal as it is now; something else where there is none.
+fn shown(registry: &Registry, id: &str) -> bundle::Digest {
+    let deployment = registry.deployment("acme", "prices", id).unwrap();
+    registry.directory().server("acme", "prices").unwrap().proposal(&deployment).unwrap_or(deployment.lock)
 }
 
 #[test]
@@ -60,7 +66,7 @@ fn every_change_of_what_runs_waits_for_a_second_key() {
     let (second, third) = (deploy(registry, &one, "two").unwrap(), deploy(registry, &one, "three").unwrap());
     assert!(second.pending && third.pending && current(registry).as_ref() == Some(&first.id));
     assert_eq!(approve(registry, &two, &third.id), "ok");
-    assert_eq!(approve(registry, &two, &second.id), "replayed", "it was for another step");
+    assert_eq!(approve(registry, &two, &second.id), "stale_proposal", "it was for another step");
     // Going back, also to what was agreed to before.
     let back = activate(registry, &two, &first.id).unwrap();
     assert!(back.pending && current(registry).as_ref() == Some(&third.id));
@@ -98,7 +104,7 @@ fn a_proposal_is_for_one_step() {
     assert!(activate(registry, &one, &first.id).unwrap().pending);
     let third = deploy(registry, &one, "three").unwrap();
     assert_eq!(approve(registry, &two, &third.id), "ok");
-    assert_eq!(approve(registry, &two, &first.id), "replayed");
+    assert_eq!(approve(registry, &two, &first.id), "stale_proposal");
     assert!(activate(registry, &one, &first.id).unwrap().pending, "it can be proposed anew");
     assert_eq!(approve(registry, &two, &first.id), "ok");
     // Where one key is enough, what waits need not.
@@ -143,6 +149,69 @@ fn keys_that_made_each_other_are_one_party() {
     let (lock, _) = registry.lock("acme", "prices", &proposed.id).unwrap();
     let mut seal = bundle::Seal::new(&lock);
     seal.authenticate(second.0.id.parse().unwrap(), &bundle::MacKey::from_token(second.1.expose()));
-    let ask = |asker: &str| code(registry.approve(&Actor(asker.to_owned()), "acme", "prices", &proposed.id, &seal));
+    let digest = shown(registry, &proposed.id);
+    let ask =
+        |asker: &str| code(registry.approve(&Actor(asker.to_owned()), "acme", "prices", &proposed.id, &seal, &digest));
     assert_eq!((ask("oauth:ann"), ask(&of_ann.0.id), ask("oauth:bob")), ("forbidden", "forbidden", "ok"));
+}
+
+/// Somebody looks at a proposal, it is overtaken and proposed again for another change, and only then is it agreed to.
+#[test]
+fn what_was_shown_is_what_is_agreed_to() {
+    let host = careful();
+    let registry = &host.registry;
+    let (one, two) = (key(registry, "host", Role::Deploy), key(registry, "host", Role::Deploy));
+    let agree = |id: &str, seen: &bundle::Digest| {
+        let (lock, _) = registry.lock("acme", "prices", id).unwrap();
+        let mut seal = bundle::Seal::new(&lock);
+        seal.authenticate(two.0.id.parse().unwrap(), &bundle::MacKey::from_token(two.1.expose()));
+        code(registry.approve(&Actor(two.0.id.clone()), "acme", "prices", id, &seal, seen))
+    };
+    let first = deploy(registry, &one, "one").unwrap();
+    assert_eq!(approve(registry, &two, &first.id), "ok");
+    let second = deploy(registry, &one, "two").unwrap();
+    assert_eq!(approve(registry, &two, &second.id), "ok");
+    // Back to the first: the lock stays the same however often it is proposed.
+    activate(registry, &one, &first.id).unwrap();
+    let (seen, lock) = (shown(registry, &first.id), registry.lock("acme", "prices", &first.id).unwrap().0);
+    let third = deploy(registry, &one, "three").unwrap();
+    assert_eq!(approve(registry, &two, &third.id), "ok");
+    assert_eq!(agree(&first.id, &seen), "stale_proposal");
+    activate(registry, &one, &first.id).unwrap();
+    assert_eq!(registry.lock("acme", "prices", &first.id).unwrap().0, lock);
+    assert_eq!(agree(&first.id, &seen), "stale_proposal", "it would replace another one than was shown");
+    assert_eq!(current(registry).as_ref(), Some(&third.id));
+    assert_eq!(agree(&first.id, &shown(registry, &first.id)), "ok");
+}
+
+#[test]
+fn who_proposed_and_who_agreed_is_kept_and_what_was_overtaken_is_stale() {
+    let host = careful();
+    let registry = &host.registry;
+    let (one, two) = (key(registry, "host", Role::Deploy), key(registry, "host", Role::Deploy));
+    let of = |registry: &Registry, id: &str| registry.deployment("acme", "prices", id).unwrap();
+    let first = deploy(registry, &one, "one").unwrap();
+    assert_eq!((first.activated_at, first.proposed_at.is_some(), first.approved_by.as_ref()), (None, true, None));
+    assert_eq!(registry.proposals("acme").unwrap(), [("prices".to_owned(), first.id.clone())]);
+    assert_eq!(approve(registry, &two, &first.id), "ok");
+    let (second, third) = (deploy(registry, &one, "two").unwrap(), deploy(registry, &one, "three").unwrap());
+    assert_eq!(registry.proposals("acme").unwrap().len(), 2);
+    assert_eq!(approve(registry, &two, &third.id), "ok");
+    assert!(registry.proposals("acme").unwrap().is_empty());
+    let host = host.reopen();
+    let registry = &host.registry;
+    let (first, second, third) = (of(registry, &first.id), of(registry, &second.id), of(registry, &third.id));
+    for agreed in [&first, &third] {
+        assert_eq!((agreed.proposed_by.as_ref(), agreed.approved_by.as_ref()), (Some(&one.0.id), Some(&two.0.id)));
+        assert!(agreed.proposed_at.is_some() && agreed.approved_at.is_some() && agreed.activated_at.is_some());
+        assert!(!agreed.stale && !agreed.pending);
+    }
+    assert!(second.stale && !second.pending && second.activated_at.is_none());
+    // Where one key is enough, nobody proposed it.
+    approval(registry, false);
+    let alone = activate(registry, &one, &first.id).unwrap();
+    assert_eq!((&alone.proposed_by, &alone.approved_by, alone.approved_at), (&None, &None, None));
+    let back = of(registry, &second.id);
+    assert!(back.stale, "{back:?}");
+    assert!(!activate(registry, &one, &second.id).unwrap().stale);
 }

@@ -4,9 +4,11 @@ mod history;
 mod openapi;
 mod package;
 mod program;
+mod proposal;
 mod trial;
 
-pub use history::{Approve, Deployments, Rollback, before, list, locked};
+pub use history::{Approve, Deployments, Rollback, before, list, lock_of};
+pub use proposal::Files;
 
 use super::names::{self, Place, Target};
 use super::{print_text, print_value, talk, with_host};
@@ -209,7 +211,7 @@ impl Deploy {
 /// What is said of a deployment that a second key has to agree to.
 pub fn waits(place: &Place, deployment: &str) -> ClientError {
     let hint = format!("with another key: bulkhead approve {place} {deployment}");
-    let message = format!("deployment {deployment} waits for somebody to agree");
+    let message = format!("deployment {deployment} is proposed; callers reach it once a second key approves it");
     ClientError::refused("approval_needed", message, Some(hint))
 }
 
@@ -266,7 +268,7 @@ pub struct Next {
     current: Option<Current>,
     /// Ports of loopback that servers may reach there.
     #[serde(default)]
-    loopback: Vec<u16>,
+    pub loopback: Vec<u16>,
 }
 
 #[derive(Deserialize)]
