@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 pub const SHORTEST_SECRET: usize = 12;
 
 /// What a response is searched for at most. Finding more would cost more than the request.
-pub(crate) const MOST_SEARCHED: usize = 64 << 10;
+pub(crate) const MOST_SEARCHED: usize = 32 << 10;
 
 /// Puts secrets into requests. Asked on every hop whose origin it covers, after the rules have let the hop through.
 pub trait Credentials: Send + Sync {

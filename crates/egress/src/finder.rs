@@ -4,7 +4,7 @@
 //! upstream and read them back with a watch. Here each byte of each secret has one bit, and each byte of text moves all bits at once by
 //! the same operations, whichever of them are set. Only the text and the lengths of the secrets decide what is done.
 
-use crate::credentials::Value;
+use crate::credentials::{MOST_SEARCHED, Value};
 use crate::denied::Denied;
 use crate::mask::Masker;
 use crate::spelling::{self, LONGEST, Reading, fold};
@@ -16,8 +16,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Longer secrets than this in all, and finding them would cost more than the request.
-pub(crate) const MOST_BYTES: usize = 16 << 10;
 /// A longer secret is found piece by piece, so that what is held back need not be as long as the longest secret.
 const WINDOW: usize = 256;
 /// Pieces overlap, because base64 mixes a byte with its neighbours.
@@ -49,9 +47,9 @@ struct Forms {
 
 impl Finder {
     pub(crate) fn new(values: &[Value]) -> Result<Finder, Denied> {
-        if values.iter().map(|value| value.len()).sum::<usize>() > MOST_BYTES {
+        if values.iter().map(|value| value.len()).sum::<usize>() > MOST_SEARCHED {
             return Err(Denied::refuse(format!(
-                "the secrets that would have to be masked have more than {MOST_BYTES} bytes together"
+                "the secrets that would have to be masked have more than {MOST_SEARCHED} bytes together"
             )));
         }
         let mut forms: Vec<Value> = values.iter().flat_map(|value| windows(value)).flat_map(forms).collect();

@@ -90,7 +90,7 @@ impl Finders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finder;
+    use crate::credentials::MOST_SEARCHED;
 
     fn values(texts: &[&str]) -> Vec<Value> {
         texts.iter().map(|text| Zeroizing::new(text.as_bytes().to_vec())).collect()
@@ -131,7 +131,7 @@ mod tests {
         }
         assert_eq!(finders.lock().len(), MOST);
         for letter in 'a'..='z' {
-            let long = letter.to_string().repeat(finder::MOST_BYTES);
+            let long = letter.to_string().repeat(MOST_SEARCHED);
             let first = finders.get("acme", "d", &values(&[&long])).unwrap();
             assert!(first.is(&finders.get("acme", "d", &values(&[&long])).unwrap()), "the longest one is kept too");
         }
