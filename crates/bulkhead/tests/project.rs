@@ -153,7 +153,12 @@ fn a_diff_shows_what_an_eye_would_miss() {
         "get: { description: 'Gets it\\u{1f469}\\u200d\\u{1f52c}', run() {} }, put: { run() {} }",
         &["--limit", "cpu_ms=60", "--boundary", "server"],
     );
-    assert_snapshot!(diff(&[]).stdout, @r#"
+    let shown = diff(&[]).stdout.replace(&first, "FIRST").replace(&second, "SECOND");
+    assert_snapshot!(shown, @r#"
+    from FIRST (earlier)
+    to   SECOND (current)
+    ~ file `bulkhead.toml`: sha256 90de2df415d3d7169a4f5013ef4547af520e43cf7baf74edd72e666b1c397381, 26 bytes → sha256 b13e14e166b4fc5f8c74c450ddc84b000cb719ca16a9c3c666fa21e37da6740a, 68 bytes
+    ~ file `s.js`: sha256 9d38f30e9f6a1c758712eeb4b03669e343926f3aa82b91adc9acd0bb95b7682b, 71 bytes → sha256 b32da4a3d599980baefea8480ecd05a5b9d46a6694f2d863350c369163ac9122, 114 bytes
     ~ tool "get" description changed at "/surface/tools/0/description": "Gets it" → "Gets it👩\u{200d}🔬"
     + tool "put" added at "/surface/tools/1": {"inputSchema":{"type":"object"},"name":"put"}
     ~ limit "cpu_ms" raised at "/limits/cpu_ms": 50 → 60
@@ -165,7 +170,7 @@ fn a_diff_shows_what_an_eye_would_miss() {
         told["changes"].as_array().unwrap().iter().map(|change| change["kind"].as_str().unwrap()).collect();
     assert_eq!(seen, ["description_changed", "tool_added", "limit_raised", "boundary_changed"]);
     let same = diff(&[&second, &second]);
-    assert_eq!((same.code, same.stdout.as_str()), (0, ""), "{same:?}");
+    assert!(same.code == 0 && same.stdout.lines().count() == 3 && same.stdout.contains("no difference"), "{same:?}");
     assert_eq!(diff(&["nothing"]).code, 1);
     assert_eq!(host.stop().0, Some(0));
 }

@@ -24,9 +24,6 @@ use tokio_util::io::StreamReader;
 /// What comes so soon goes along, so that a server that sends small pieces does not cost a host call for each.
 const LINGER: Duration = Duration::from_millis(2);
 
-/// Searched for secrets at once: with the longest ones it takes some milliseconds.
-const SLICE: usize = 4 << 10;
-
 /// Set in the count of bytes when the last one was there.
 const ENDED: u64 = 1 << 63;
 
@@ -187,28 +184,12 @@ impl Download {
                 }
             }
             self.count(chunk.len() as u64)?;
-            self.mask(&chunk, ended).await;
+            let masked = self.tenant.effort.mask(&mut self.masker, &chunk, ended, &self.trace).await;
+            self.ready.extend_from_slice(&masked);
             if ended {
                 self.finish();
             }
         }
-    }
-
-    async fn mask(&mut self, chunk: &[u8], ended: bool) {
-        if self.masker.is_idle() {
-            self.ready.extend_from_slice(chunk);
-            return;
-        }
-        let before = self.masker.found();
-        for slice in chunk.chunks(SLICE) {
-            let masked = self.tenant.effort.take(&self.trace, || self.masker.push(slice)).await;
-            self.ready.extend_from_slice(&masked);
-        }
-        if ended {
-            let rest = self.tenant.effort.take(&self.trace, || self.masker.finish()).await;
-            self.ready.extend_from_slice(&rest);
-        }
-        self.trace.masked(self.masker.found() - before);
     }
 
     fn count(&mut self, bytes: u64) -> Result<(), Denied> {

@@ -1,6 +1,7 @@
 //! What the host computes for a tenant: a little at a time, on one thread at a time, and the tenant pays for it.
 
 use crate::ledger::Trace;
+use crate::mask::Masker;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::Semaphore;
 
@@ -13,7 +14,7 @@ impl Effort {
     }
 
     /// Does it when nothing else is being computed for the tenant. It must be short: the thread serves others as well.
-    pub(crate) async fn take<T>(&self, trace: &Trace, work: impl FnOnce() -> T) -> T {
+    async fn take<T>(&self, trace: &Trace, work: impl FnOnce() -> T) -> T {
         // Never closed; should it be, the work is done all the same.
         let _turn = self.0.acquire().await.ok();
         // Others first, whatever has been computed before.
@@ -22,6 +23,24 @@ impl Effort {
         let done = work();
         trace.computed(thread_cpu_us().saturating_sub(before));
         done
+    }
+}
+
+impl Effort {
+    /// Searches the next part of a text for secrets, slice by slice; `ended`: it is the last.
+    pub(crate) async fn mask(&self, masker: &mut Masker, text: &[u8], ended: bool, trace: &Trace) -> Vec<u8> {
+        if masker.is_idle() {
+            return text.to_vec();
+        }
+        let (before, mut out) = (masker.found(), Vec::with_capacity(text.len()));
+        for slice in text.chunks(masker.slice()) {
+            out.extend(self.take(trace, || masker.push(slice)).await);
+        }
+        if ended {
+            out.extend(self.take(trace, || masker.finish()).await);
+        }
+        trace.masked(masker.found() - before);
+        out
     }
 }
 

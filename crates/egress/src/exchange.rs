@@ -19,7 +19,7 @@ use crate::target::Target;
 use crate::tenant::Tenant;
 use crate::upload::{Progress, Source, Upload};
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, IF_RANGE, LOCATION, RANGE, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RANGE, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming;
@@ -59,6 +59,9 @@ pub(crate) struct Exchange {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) deadline: Instant,
 }
+
+/// Stands between parts that are searched as one text. It can be no part of a spelling.
+const BETWEEN: u8 = 1;
 
 enum Next {
     Done(Head, Option<Box<Download>>),
@@ -165,8 +168,8 @@ impl Exchange {
         let secrets = self.finder(values)?;
         // Packed in a way that the host does not know, or part by part, a secret could come back unseen.
         if !secrets.is_empty() {
-            prepared.headers.remove(RANGE);
-            prepared.headers.remove(IF_RANGE);
+            let ranges = prepared.headers.keys().filter(|name| name.as_str().contains("range")).cloned();
+            ranges.collect::<Vec<_>>().iter().for_each(|name| drop(prepared.headers.remove(name)));
         }
         if !secrets.is_empty() || !prepared.headers.contains_key(ACCEPT_ENCODING) {
             let accepted = if prepared.headers.contains_key(RANGE) { "identity" } else { decode::ACCEPTED };
@@ -198,7 +201,7 @@ impl Exchange {
             }
             return Ok(Next::Hop(next, response.status()));
         }
-        let head = self.tenant.effort.take(trace, || self.head(target, redirected, &response, &secrets, trace)).await?;
+        let head = self.head(target, redirected, &response, &secrets, trace).await?;
         let bodiless = ask.method == "HEAD" || matches!(head.status, 204 | 205 | 304);
         if bodiless {
             if http_body::Body::is_end_stream(response.body()) {
@@ -268,7 +271,7 @@ impl Exchange {
         Ok(prepared)
     }
 
-    fn head(
+    async fn head(
         &self,
         target: &Target,
         redirected: bool,
@@ -276,25 +279,44 @@ impl Exchange {
         secrets: &Finder,
         trace: &Trace,
     ) -> Result<Head, Denied> {
-        let (mut headers, found) = headers::response(response.headers(), secrets, &self.door.limits)?;
-        trace.masked(found);
-        let mask = |bytes: &[u8]| {
-            let (masked, found) = secrets.mask(bytes);
-            trace.masked(found);
-            headers::latin1(&masked)
-        };
+        let mut headers = headers::response(response.headers(), &self.door.limits)?;
         let unpacked = !matches!(decode::coding(response.headers())?, Coding::Plain | Coding::Unknown);
         if unpacked {
             // They tell of the packed body, which nobody sees.
-            headers.retain(|(name, _)| name != CONTENT_ENCODING.as_str() && name != CONTENT_LENGTH.as_str());
+            headers.retain(|(name, _)| *name != CONTENT_ENCODING.as_str() && *name != CONTENT_LENGTH.as_str());
         }
         let reason = match response.extensions().get::<hyper::ext::ReasonPhrase>() {
-            Some(reason) => mask(reason.as_bytes()),
-            None if response.version() == http::Version::HTTP_2 => String::new(),
-            None => response.status().canonical_reason().unwrap_or_default().to_owned(),
+            Some(reason) => reason.as_bytes(),
+            None if response.version() == http::Version::HTTP_2 => b"",
+            None => response.status().canonical_reason().unwrap_or_default().as_bytes(),
         };
-        let url = mask(target.to_string().as_bytes());
-        Ok(Head { url, redirected, status: response.status().as_u16(), reason, headers })
+        let url = target.to_string();
+        let both = headers.iter().flat_map(|(name, value)| [name.as_bytes(), *value]);
+        let parts: Vec<&[u8]> = [url.as_bytes(), reason].into_iter().chain(both).collect();
+        let mut masked = self.mask(&parts, secrets, trace).await.into_iter();
+        let (url, reason) = (masked.next().unwrap_or_default(), masked.next().unwrap_or_default());
+        let mut shown = Vec::with_capacity(headers.len());
+        for (name, _) in &headers {
+            let (seen, value) = (masked.next().unwrap_or_default(), masked.next().unwrap_or_default());
+            // A name with a secret in it is no name any more.
+            if seen == *name {
+                shown.push((seen, value));
+            }
+        }
+        Ok(Head { url, redirected, status: response.status().as_u16(), reason, headers: shown })
+    }
+
+    /// Searches all of them as one text: many short ones cost no more than one that is long. Each byte becomes a character.
+    async fn mask(&self, parts: &[&[u8]], secrets: &Finder, trace: &Trace) -> Vec<String> {
+        let mut masker = Masker::new(secrets.clone(), false);
+        let masked = self.tenant.effort.mask(&mut masker, &parts.join(&BETWEEN), true, trace).await;
+        let (mut rest, mut out) = (&masked[..], Vec::with_capacity(parts.len()));
+        for part in parts {
+            let (this, behind) = rest.split_at(part.len().min(rest.len()));
+            out.push(headers::latin1(this));
+            rest = behind.get(1..).unwrap_or_default();
+        }
+        out
     }
 }
 

@@ -96,12 +96,14 @@ pub(crate) fn any_in_pairs(text: &[u8], look: Look) -> Option<bool> {
 pub(crate) fn any_in_parts(text: &[u8], look: Look) -> Option<bool> {
     let (mut names, mut value, mut below) = (0, &b""[..], &b""[..]);
     // From the end, so that the value is known when its name comes.
-    for line in text.rsplit(|b| *b == b'\n').map(<[u8]>::trim_ascii) {
+    for line in unfolded(text).rsplit(|b| *b == b'\n').map(<[u8]>::trim_ascii) {
         if line.is_empty() {
             value = below;
         }
         below = line;
-        for name in line.split(|b| matches!(b, b';' | b'\r')).filter_map(name_of_part) {
+        // Strict readers and lenient ones.
+        let pieces = [&b";\r"[..], b";\r:, \t"].into_iter().flat_map(|ends| line.split(|b| ends.contains(b)));
+        for name in pieces.filter_map(name_of_part) {
             names += 1;
             if names > MOST {
                 return None;
@@ -114,11 +116,31 @@ pub(crate) fn any_in_parts(text: &[u8], look: Look) -> Option<bool> {
     Some(false)
 }
 
+/// A line that begins with a blank goes on with the one before; so does one behind `=`. Blanks around `=` say nothing.
+fn unfolded(text: &[u8]) -> Vec<u8> {
+    let mut out: Vec<u8> = Vec::with_capacity(text.len());
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        let folded = byte == b'\n' && matches!(bytes.peek(), Some(b' ' | b'\t'));
+        let blank = byte.is_ascii_whitespace() && byte != b'\n';
+        if (folded || blank) && out.last() == Some(&b'=') {
+            continue;
+        }
+        while byte == b'=' && matches!(out.last(), Some(b' ' | b'\t')) {
+            out.pop();
+        }
+        out.push(if folded { b' ' } else { byte });
+    }
+    out
+}
+
 /// What `name=…` or `name*=charset'language'…` says. Names in pieces (`name*0=`) are written by nobody who means well.
 fn name_of_part(piece: &[u8]) -> Option<Vec<u8>> {
     let mut sides = piece.splitn(2, |b| *b == b'=');
     let (key, value) = (sides.next()?.trim_ascii().to_ascii_lowercase(), sides.next()?.trim_ascii());
     let value = match key.as_slice() {
+        // An encoded word of mail.
+        b"name" if value.starts_with(b"=?") || value.starts_with(b"\"=?") => b"_method",
         b"name" => value,
         b"name*" => value.rsplit(|b| *b == b'\'').next()?,
         key if key.starts_with(b"name*") => b"_method",

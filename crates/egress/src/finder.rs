@@ -21,6 +21,8 @@ const WINDOW: usize = 256;
 /// Pieces overlap, because base64 mixes a byte with its neighbours.
 const OVERLAP: usize = 8;
 const BITS: usize = u64::BITS as usize;
+/// What a step backward costs beside its words, in words.
+const STEP: usize = 8;
 
 /// How far each form has been read: a bit is set when the byte that it stands for was the last one read.
 pub(crate) type Bits = Zeroizing<Vec<u64>>;
@@ -112,8 +114,15 @@ impl Finder {
     pub(crate) fn beginning(&self, bits: &[u64], raw: &[u8], work: &mut usize) -> usize {
         // The last byte of a form is in its last word.
         let whole = |words: &&Range<usize>| bits[words.end - 1] & self.forms.last[words.end - 1] != 0;
-        let forms = self.forms.words.iter().filter(whole);
-        forms.map(|words| self.forms.beginning(words, raw, work)).min().unwrap_or(0)
+        let mut earliest = raw.len();
+        for words in self.forms.words.iter().filter(whole) {
+            // With nothing left, no further form is looked at either.
+            if *work == 0 {
+                return 0;
+            }
+            earliest = earliest.min(self.forms.beginning(words, raw, work));
+        }
+        earliest
     }
 }
 
@@ -159,7 +168,7 @@ impl Forms {
         let mut last = None;
         for at in (0..raw.len()).rev() {
             spelling::readings(&raw[at..], &mut list);
-            let cost = (1 + list.len()) * words.len();
+            let cost = (1 + list.len()) * (words.len() + STEP);
             if *work < cost {
                 *work = 0;
                 return 0;

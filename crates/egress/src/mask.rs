@@ -14,8 +14,11 @@ pub(crate) const TAIL: usize = 4 << 10;
 /// Raw bytes that a secret may take, so that it is found before its first byte is let go.
 const MOST_SPAN: usize = TAIL - LONGEST;
 /// Words of work that looking for the beginnings of found secrets may take, and how many more each byte of text brings.
-const MOST_WORK: usize = 1 << 20;
-const WORK_PER_BYTE: usize = 64;
+const MOST_WORK: usize = 1 << 18;
+const WORK_PER_BYTE: usize = 32;
+/// Bytes that are searched without a break, and words that are moved for them: some tenths of a millisecond.
+const SLICE: std::ops::RangeInclusive<usize> = 64..=4 << 10;
+const WORDS_OF_SLICE: usize = 1 << 18;
 /// Places at which something may be pending: here, and wherever a reading that begins here may end.
 const PLACES: usize = LONGEST + 1;
 
@@ -66,6 +69,11 @@ impl Masker {
     /// Whether there is nothing to look for.
     pub(crate) fn is_idle(&self) -> bool {
         self.finder.is_empty()
+    }
+
+    /// How many bytes to give it at once.
+    pub(crate) fn slice(&self) -> usize {
+        (WORDS_OF_SLICE / self.finder.width().max(1)).clamp(*SLICE.start(), *SLICE.end())
     }
 
     /// How many secrets were masked so far.
@@ -164,9 +172,9 @@ impl Ways {
         }
     }
 
-    /// Nothing has been read.
+    /// Nothing has been read. What is not used is overwritten before it counts.
     fn begin(&mut self) {
-        self.places.iter_mut().for_each(|bits| bits.fill(0));
+        self.places[self.here].fill(0);
         self.used.fill(false);
     }
 

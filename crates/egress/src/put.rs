@@ -258,6 +258,15 @@ impl Prepared {
     }
 
     fn set_cookies(&mut self, cookies: &[(String, Zeroizing<String>)]) -> Result<(), Denied> {
+        // Some servers read on to the next quote, over the end of a cookie: what stands between two would be another's value.
+        let odd = |text: &str| {
+            text.trim_matches('"').contains('"') || text.starts_with('"') != (text.len() > 1 && text.ends_with('"'))
+        };
+        if cookies.iter().any(|(key, value)| key.contains('"') || odd(value)) {
+            return Err(Denied::invalid(
+                "a cookie beside one with a secret has a quote that does not enclose its whole value",
+            ));
+        }
         let mut line = Zeroizing::new(Vec::with_capacity(cookies.iter().map(|(k, v)| k.len() + v.len() * 2 + 3).sum()));
         for (key, value) in cookies {
             let between: &[u8] = if line.is_empty() { b"" } else { b"; " };

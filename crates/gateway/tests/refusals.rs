@@ -2,7 +2,7 @@
 
 mod stage;
 
-use registry::{Role, Scope};
+use registry::{PolicyChange, Role, Scope};
 use serde_json::Value;
 use stage::{Seen, Stage, in_time, servers};
 use std::collections::BTreeSet;
@@ -155,7 +155,8 @@ impl Trial {
         }
         if path.contains("/providers/{name}") {
             let settings = serde_json::json!({ "authorize_url": "https://hub.example/a", "token_url": "https://hub.example/t", "client_id": "c" });
-            self.stage.registry.set_provider(&stage::host(), "acme", "hub", settings, None).unwrap();
+            let allow = PolicyChange::allow(["s"], ["api.example.com"], ["credentials"]).unwrap();
+            self.stage.registry.set_provider_with(&stage::host(), "acme", "hub", settings, None, &allow).unwrap();
         }
         let name = if path.contains("/providers/") { "hub" } else { "TOKEN" };
         path.replace("{tenant}", "acme").replace("{server}", "prices").replace("{id}", &id).replace("{name}", name)

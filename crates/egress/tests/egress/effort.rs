@@ -6,6 +6,7 @@ use egress::{Binding, Bindings, Bound, Budget, Denied, Limits, Pattern, Place, S
 use futures_util::future::BoxFuture;
 use rig::*;
 use secrecy::SecretString;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,12 +14,25 @@ use std::time::Duration;
 struct Store(String);
 
 impl Secrets for Store {
-    fn get<'a>(&'a self, name: &'a str, _: &'a egress::Origin) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
-        self.known(name)
+    fn get<'a>(&'a self, used: &'a egress::Use<'a>) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+        self.known(used.name)
     }
 
     fn known<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
         Box::pin(async { Ok(Some(SecretString::from(self.0.clone()))) })
+    }
+}
+
+/// Each is named by its number.
+struct Many(Vec<String>);
+
+impl Secrets for Many {
+    fn get<'a>(&'a self, used: &'a egress::Use<'a>) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+        self.known(used.name)
+    }
+
+    fn known<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, Denied>> {
+        Box::pin(async { Ok(self.0.get(name.parse::<usize>().unwrap()).map(|text| SecretString::from(text.clone()))) })
     }
 }
 
@@ -85,4 +99,33 @@ fn masking_lets_others_have_their_turn() {
     runtime
         .block_on(async { tokio::time::timeout(Duration::from_secs(60), test).await })
         .expect("the test takes too long");
+}
+
+/// Many short headers of nothing but a secret, where each byte ends hundreds of secrets: all of a head is one text with one budget.
+#[test]
+fn a_head_full_of_secrets_costs_what_another_does() {
+    run(async {
+        let head = |letter: &str| {
+            let lines: String = (0..90).map(|number| format!("x-{number}: {}\r\n", letter.repeat(300))).collect();
+            format!("HTTP/1.1 200 OK\r\n{lines}content-length: 0\r\n\r\n").into_bytes()
+        };
+        let (same, other) = (Server::says(head("a")).await, Server::says(head("b")).await);
+        let secrets: Vec<String> = (12..192).step_by(3).map(|length| "a".repeat(length)).collect();
+        let mut bills = Vec::new();
+        for server in [&same, &other] {
+            let bill = Arc::new(Bill::default());
+            let mut pass = pass(&[server.port]);
+            let host = Pattern::parse(&format!("http://a.example:{}", server.port)).unwrap();
+            let bind = |at: usize| {
+                let name = http::HeaderName::from_bytes(format!("x-key-{at}").as_bytes()).unwrap();
+                Binding { asked: true, ..Binding::new(at.to_string(), vec![host.clone()], Place::Header(name)) }
+            };
+            let bindings = Bindings::new((0..secrets.len()).map(bind).collect()).unwrap();
+            pass.credentials = Arc::new(Bound::new(bindings, Arc::new(Many(secrets.clone()))));
+            pass.budget = bill.clone();
+            fetch(&door(&[server.port], Limits::default()).visit(pass), 1, &server.url("/"), json!({})).await.unwrap();
+            bills.push(bill.0.load(Ordering::SeqCst));
+        }
+        assert!(bills[0] < 5 * bills[1], "{bills:?}");
+    });
 }
