@@ -32,6 +32,9 @@ const PLACES: [&str; 7] = ["url", "uri", "path", "host", "prefix", "route", "pat
 /// What may follow `forwarded`: it tells of the client, not of the target.
 const OF_CLIENT: [&str; 5] = ["for", "proto", "port", "by", "ssl"];
 
+/// Whether a judge finds a field in a text; none if it cannot be read.
+type Reader = fn(&[u8], Look) -> Option<bool>;
+
 /// The methods that an ordinary field may name: `method=delete`.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -84,7 +87,7 @@ impl Narrow<'_> {
         if !kind.unknown && (kind.odd_charset || !headers.get_all(CONTENT_ENCODING).iter().all(plain)) {
             return verdict(None);
         }
-        let ways: [(bool, fn(&[u8], Look) -> Option<bool>); 3] =
+        let ways: [(bool, Reader); 3] =
             [(kind.form, any_in_pairs), (kind.parts, any_in_parts), (kind.json && self.0.has_methods(), any_in_json)];
         ways.iter().filter(|(says_so, _)| *says_so).try_for_each(|(_, any)| verdict(any(bytes, &look)))?;
         // What is not what a server may guess is nothing to worry about.

@@ -336,7 +336,7 @@ mod tests {
         }
         // It is the person's own if they name it, or have it in `PATH`.
         let named = find(&other.join("bin/python3").to_string_lossy(), &around).unwrap();
-        assert_eq!(named.needs, [other.clone()]);
+        assert_eq!(named.needs, std::slice::from_ref(&other));
         around.path.push(other.join("bin"));
         for name in paths {
             assert!(shown(name, &around), "{name}");

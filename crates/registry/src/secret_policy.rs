@@ -25,7 +25,10 @@ pub struct SecretPolicy(BTreeMap<String, Hosts>);
 /// away. None instead of hosts takes the server out. Other servers and hosts keep what they have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct PolicyChange(BTreeMap<String, Option<BTreeMap<BoundHost, Option<BTreeSet<AllowedPlace>>>>>);
+pub struct PolicyChange(BTreeMap<String, Option<HostChanges>>);
+
+/// By host, the places that it has from now on; none: the host is taken away.
+type HostChanges = BTreeMap<BoundHost, Option<BTreeSet<AllowedPlace>>>;
 
 impl SecretPolicy {
     /// Stands for every server of the tenant. There is no such word for hosts: they are always named.

@@ -107,7 +107,7 @@ impl Guarded {
                 // One that is named itself is meant to be written to, but for its settings.
                 let allowed = if folder == root { Allowed::Commits } else { allowed };
                 self.hold_store(&folder, &Search { allowed, ..search });
-                self.hold_named(&[folder.clone()], &folder, &search);
+                self.hold_named(std::slice::from_ref(&folder), &folder, &search);
             } else if holds && !held && (depth == 0 || repository) {
                 self.hold(&folder, &search, found);
                 if self.watched.len() < WATCHED {

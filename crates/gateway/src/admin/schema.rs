@@ -36,6 +36,7 @@ pub struct SecretPolicy(BTreeMap<String, BTreeMap<String, Vec<String>>>);
 /// The hosts that each server named may send a secret to from now on, each with its places; null takes a host or a server out. Other
 /// servers and hosts keep theirs.
 #[derive(ToSchema)]
+#[expect(clippy::type_complexity, reason = "the schema is made of the types that stand here")]
 pub struct PolicyChange(BTreeMap<String, Option<BTreeMap<String, Option<Vec<String>>>>>);
 
 /// What may be used. Null or absent inherits: a key its tenant's, a tenant the host's.

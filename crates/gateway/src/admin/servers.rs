@@ -72,7 +72,7 @@ async fn proposals(admin: &Admin, asker: &Asker, tenant: &str) -> Result<Vec<(St
         return Ok(Vec::new());
     }
     let tenant = tenant.to_owned();
-    Ok(admin.registry(move |registry| registry.proposals(&tenant)).await?)
+    admin.registry(move |registry| registry.proposals(&tenant)).await
 }
 
 #[derive(Serialize, ToSchema)]

@@ -42,8 +42,8 @@ async fn who_waits_for_memory_in_vain_hears_busy_and_holds_nobody_up() {
 async fn compartments_that_stay_hold_their_memory() {
     let (pool, seen) = wall(4).pool(PoolSettings { patience: ms(500), ..turns(100, 100) });
     let servers: Vec<_> = (0..4).map(|_| server_with("loud", Work::Ask(ms(2000)), Boundary::Server)).collect();
-    for server in servers[..3].iter().cloned() {
-        let pool = pool.clone();
+    for server in &servers[..3] {
+        let (pool, server) = (pool.clone(), server.clone());
         tokio::spawn(async move { call(&pool, &server).await });
     }
     tokio::time::sleep(ms(1)).await;
