@@ -8,7 +8,7 @@ use crate::headers;
 use crate::pool::{Key, Lease, Life};
 use crate::target::Target;
 use crate::tenant::Tenant;
-use crate::upload::{Progress, Upload};
+use crate::upload::{Progress, Source, Upload};
 use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderValue, Method, Request, Response, Uri, Version};
 use http_body::Body;
@@ -43,6 +43,8 @@ pub(crate) async fn send(
             None => open(door, tenant, &key).await?,
         };
         shape(&mut request, &lease, &key)?;
+        // A connection of HTTP/2 is others' as well, and stays.
+        let again = if fresh || matches!(lease.sender, Sender::Http2(_)) { None } else { again(&request) };
         let quiet = Duration::from_millis(door.limits.first_byte_ms);
         let outcome = patiently(dispatch(&mut lease, request), &progress, quiet).await;
         let outcome = outcome
@@ -50,9 +52,26 @@ pub(crate) async fn send(
         match outcome {
             Ok(response) => return Ok(Answer { response, lease }),
             Err((_, Some(unsent))) if !fresh => request = *unsent,
-            Err((error, _)) => return Err(connect::failure(&key.origin, &error)),
+            Err((error, _)) => match again {
+                Some(again) => request = again,
+                None => return Err(connect::failure(&key.origin, &error)),
+            },
         }
     }
+}
+
+/// The same request once more, if nothing is lost when the server gets it twice: a connection that waited in the pool may be closed by
+/// the server while the request is on its way.
+fn again(request: &Request<Upload>) -> Option<Request<Upload>> {
+    if !request.method().is_safe() || !request.body().is_end_stream() {
+        return None;
+    }
+    let Upload { trace, progress, .. } = request.body();
+    let mut again = Request::new(Upload { source: Source::Nothing, trace: trace.clone(), progress: progress.clone() });
+    *again.headers_mut() = request.headers().clone();
+    *again.method_mut() = request.method().clone();
+    *again.uri_mut() = request.uri().clone();
+    Some(again)
 }
 
 /// Waits as long as there is progress.
