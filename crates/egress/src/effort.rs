@@ -24,9 +24,7 @@ impl Effort {
         trace.computed(thread_cpu_us().saturating_sub(before));
         done
     }
-}
 
-impl Effort {
     /// Searches the next part of a text for secrets, slice by slice; `ended`: it is the last.
     pub(crate) async fn mask(&self, masker: &mut Masker, text: &[u8], ended: bool, trace: &Trace) -> Vec<u8> {
         if masker.is_idle() {

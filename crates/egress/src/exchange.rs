@@ -19,9 +19,9 @@ use crate::target::Target;
 use crate::tenant::Tenant;
 use crate::upload::{Progress, Source, Upload};
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RANGE, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE, USER_AGENT,
 };
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -168,7 +168,9 @@ impl Exchange {
         let secrets = self.finder(values)?;
         // Packed in a way that the host does not know, or part by part, a secret could come back unseen.
         if !secrets.is_empty() {
-            let ranges = prepared.headers.keys().filter(|name| name.as_str().contains("range")).cloned();
+            // `content-range` tells of what is sent.
+            let asks = |name: &&HeaderName| name.as_str().contains("range") && **name != CONTENT_RANGE;
+            let ranges = prepared.headers.keys().filter(asks).cloned();
             ranges.collect::<Vec<_>>().iter().for_each(|name| drop(prepared.headers.remove(name)));
         }
         if !secrets.is_empty() || !prepared.headers.contains_key(ACCEPT_ENCODING) {

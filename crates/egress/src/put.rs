@@ -346,6 +346,10 @@ mod tests {
         assert_eq!(one.headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; k=valuex; kk=\"2\"; b=3=4"]);
         one.set(&place, &Zeroizing::new("other".to_owned())).unwrap();
         assert_eq!(one.headers[COOKIE], "a=1; kk=\"2\"; b=3=4; k=other");
+        // A server that reads on to the next quote would take the secret for a part of another cookie.
+        let mut open = request("");
+        open.headers.append(COOKIE, HeaderValue::from_static("note=\"; k={{secret:K}}; x=\""));
+        assert!(open.swap(&place, MARK, "value").is_err());
         for bad in ["a;b", "a b", "a,b", "é", "a\"", "a\n"] {
             assert!(one.set(&place, &Zeroizing::new(bad.to_owned())).is_err(), "{bad}");
         }
